@@ -1,10 +1,13 @@
 //! Ranks for the tests: with worker threads, and under the adversarial schedule.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
+pub(crate) mod failure;
 pub(crate) mod launcher;
 
+#[allow(unused_imports, reason = "not every test file uses both")]
+pub(crate) use failure::{failed, poisoned};
+
 use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, Options};
-use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use std::time::Duration;
 
@@ -75,24 +78,6 @@ pub(crate) fn ranks_with(count: usize, seed: Option<u64>, options: &Options) -> 
 
 pub(crate) fn soon() -> Options {
     Options::new().timeout(Duration::from_millis(60))
-}
-
-/// The failure of an operation that a call has returned.
-pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T>) -> CollectiveError {
-    match result.as_ref().map_err(Error::kind) {
-        Err(ErrorKind::Collective(failure)) => (**failure).clone(),
-        _ => panic!("{result:?} is not the failure of an operation"),
-    }
-}
-
-/// The failure of the operation that was to write what was read.
-pub(crate) fn poisoned<T: std::fmt::Debug>(result: Result<T>) -> CollectiveError {
-    match result.as_ref().map_err(Error::kind) {
-        Err(ErrorKind::Poisoned { failure, .. }) => {
-            failure.collective.as_deref().expect("an operation of several ranks").clone()
-        }
-        _ => panic!("{result:?} does not read what an operation was to write"),
-    }
 }
 
 /// The ranks that a rank disagrees with.

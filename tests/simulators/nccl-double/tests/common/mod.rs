@@ -1,8 +1,14 @@
 //! Ranks on the double of NCCL: devices of the host that name a library of collectives.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
-use gpumem_collectives::{CollectiveError, CollectiveLibrary, Communicator, Options};
-use gpumem_core::{Backend, Error, ErrorKind, HostFuture, RawStream, Result};
+#[path = "../../../../../crates/gpumem-collectives/tests/common/failure.rs"]
+mod failure;
+
+#[allow(unused_imports, reason = "not every test file uses both")]
+pub(crate) use failure::{failed, poisoned};
+
+use gpumem_collectives::{CollectiveLibrary, Communicator, Options};
+use gpumem_core::{Backend, HostFuture, RawStream};
 use gpumem_host::{Host, HostOptions};
 use host_double::{Double, DoubleDevice, DoubleOptions};
 use libloading::Library;
@@ -199,24 +205,6 @@ pub(crate) fn ranks_with(count: usize, seed: Option<u64>, options: &Options) -> 
 
 pub(crate) fn soon() -> Options {
     Options::new().timeout(Duration::from_millis(500))
-}
-
-/// The failure of an operation that a call has returned.
-pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T>) -> CollectiveError {
-    match result.as_ref().map_err(Error::kind) {
-        Err(ErrorKind::Collective(failure)) => (**failure).clone(),
-        _ => panic!("{result:?} is not the failure of an operation"),
-    }
-}
-
-/// The failure of the operation that was to write what was read.
-pub(crate) fn poisoned<T: std::fmt::Debug>(result: Result<T>) -> CollectiveError {
-    match result.as_ref().map_err(Error::kind) {
-        Err(ErrorKind::Poisoned { failure, .. }) => {
-            failure.collective.as_deref().expect("an operation of several ranks").clone()
-        }
-        _ => panic!("{result:?} does not read what an operation was to write"),
-    }
 }
 
 /// The device as its own double.
