@@ -109,6 +109,9 @@ struct UniqueId([u8; 128]);
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommInitRank(made: *mut Handle, size: c_int, id: UniqueId, rank: c_int) -> u32 {
     clean_up_at_exit();
+    while has(Fault::HangingInit) {
+        thread::sleep(Duration::from_millis(5));
+    }
     match Communicator::join(id.0, rank as usize, size as usize) {
         Ok(communicator) => {
             ALIVE.fetch_add(1, Ordering::SeqCst);

@@ -26,4 +26,6 @@ pub enum Fault {
     WaitingCalls = 2,
     /// Calls of operations report an error.
     FailingCalls = 3,
+    /// `ncclCommInitRank` waits until the fault is over.
+    HangingInit = 4,
 }
