@@ -2,6 +2,7 @@
 
 mod compile_time;
 mod long;
+mod nccl;
 mod programs;
 mod rocm;
 mod tsan;
@@ -44,6 +45,8 @@ enum Step {
     CompileTime,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
     Programs,
+    /// The real NCCL in three versions, without a GPU
+    Nccl,
     /// Machine code on every version of ROCm that is there, for all simulated architectures
     Rocm,
 }
@@ -58,6 +61,7 @@ impl Step {
             Step::Asan => sanitizers::asan(workspace, sanitizers::ASAN_NIGHTLY),
             Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
+            Step::Nccl => nccl::run(workspace),
             Step::Rocm => rocm::run(workspace),
         }
     }
