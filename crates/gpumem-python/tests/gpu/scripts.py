@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import beyond_copies
+import collectives
 import gpumem
 import numpy as np
 
@@ -185,6 +186,7 @@ def cases(device, say):
         ("kernel: what the compiler says", what_the_compiler_says(device)),
         ("script: numba.roc", port_of_roc),
         *beyond_copies.cases(),
+        *collectives.cases(device),
     ]
     if device != "host":
         found.append(("script: numba.cuda beside numba-cuda", port_of_cuda))
