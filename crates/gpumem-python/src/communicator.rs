@@ -21,7 +21,10 @@ use operation::{GivenArray, Kind, Operation};
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyBytes};
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 type Own = collectives::Communicator<AnyBackend>;
@@ -35,6 +38,8 @@ type Own = collectives::Communicator<AnyBackend>;
 pub(crate) struct Communicator {
     /// `None` once it was destroyed. Calls do not hold the lock: another thread can abort what waits.
     own: Mutex<Option<Arc<Own>>>,
+    /// Whether an operation was called.
+    is_in_use: AtomicBool,
     rank: usize,
     size: usize,
     stream: gpumem::Stream,
@@ -43,7 +48,8 @@ pub(crate) struct Communicator {
 fn made(own: Own) -> PyResult<Communicator> {
     let (rank, size) = (own.rank(), own.size());
     let stream = own.device().stream().map_err(raise)?;
-    Ok(Communicator { own: Mutex::new(Some(Arc::new(own))), rank, size, stream })
+    let is_in_use = AtomicBool::new(false);
+    Ok(Communicator { own: Mutex::new(Some(Arc::new(own))), is_in_use, rank, size, stream })
 }
 
 impl Communicator {
@@ -67,10 +73,18 @@ impl Communicator {
     }
 
     /// Enqueues operations as one piece of work. Waits if an array is one of the host, and copies the results there.
-    fn run(&self, py: Python<'_>, stream: &gpumem::Stream, operations: &mut [Operation]) -> PyResult<()> {
-        self.call(py, |own| {
-            own.group(stream, |group| operations.iter_mut().try_for_each(|operation| operation.add(group)))
-        })?;
+    fn run(&self, py: Python<'_>, stream: &gpumem::Stream, mut operations: Vec<Operation>) -> PyResult<()> {
+        let (own, on) = (self.alive()?, stream.clone());
+        let call = move || {
+            let called = own.group(&on, |group| operations.iter_mut().try_for_each(|each| each.add(group)));
+            (called, operations)
+        };
+        // On a GPU the first call may wait until all ranks have joined.
+        let (called, operations) = match self.is_in_use.swap(true, Ordering::Relaxed) {
+            true => py.detach(call),
+            false => while_interruptible(py, call)?,
+        };
+        called.map_err(raise)?;
         if operations.iter().any(Operation::is_of_host) {
             wait(py, stream)?;
         }
@@ -86,8 +100,8 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let mut operation = Operation::new(kind, arrays, (self.rank, &stream))?;
-        self.run(py, &stream, std::slice::from_mut(&mut operation))
+        let operation = Operation::new(kind, arrays, (self.rank, &stream))?;
+        self.run(py, &stream, vec![operation])
     }
 }
 

@@ -65,8 +65,8 @@ impl Group {
     ) -> PyResult<bool> {
         let _ = (value, traceback);
         let operations = self.lock().take();
-        if let (true, Some(mut operations)) = (kind.is_none(), operations) {
-            self.communicator.get().run(py, &self.stream, &mut operations)?;
+        if let (true, Some(operations)) = (kind.is_none(), operations) {
+            self.communicator.get().run(py, &self.stream, operations)?;
         }
         Ok(false)
     }
