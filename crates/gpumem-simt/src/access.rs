@@ -5,8 +5,7 @@
 //! arrays there are.
 
 use crate::{
-    Constant, ConstantArray, FaultKind, Indices, LocalArray, Shared, Slice, SliceMut, View, ViewMut,
-    fault::raise,
+    Constant, ConstantArray, Indices, LocalArray, Shared, Slice, SliceMut, View, ViewMut, index::outside,
 };
 use bytemuck::Pod;
 use gpumem_core::Element;
@@ -180,15 +179,9 @@ impl<I, A: Store<I> + ?Sized> Store<I> for &A {
 #[track_caller]
 fn inside(at: usize, len: usize) -> usize {
     if at >= len {
-        outside(at, len, Location::caller());
+        outside(&[at], &[len], Location::caller());
     }
     at
-}
-
-#[cold]
-#[inline(never)]
-fn outside(at: usize, len: usize, place: &'static Location<'static>) {
-    raise(FaultKind::OutOfBounds { index: vec![at], extents: vec![len], at: place });
 }
 
 #[diagnostic::do_not_recommend]

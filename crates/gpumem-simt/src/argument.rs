@@ -4,7 +4,7 @@ use crate::{
     Atomic, FaultKind, Indices, Memory,
     checker::Checker,
     fault::{AccessKind, raise},
-    index::copied,
+    index::{copied, outside},
 };
 use bytemuck::Pod;
 use gpumem_core::Element;
@@ -58,12 +58,6 @@ impl<T: Element> Cells<T> {
         // SAFETY: the caller promises that the element is valid; nothing else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
     }
-}
-
-#[cold]
-#[inline(never)]
-fn outside(index: &[usize], extents: &[usize], at: &'static Location<'static>) {
-    raise(FaultKind::OutOfBounds { index: index.to_vec(), extents: extents.to_vec(), at });
 }
 
 /// A packed array in global memory as one row of elements, for reading: `gpumem::slice<const T>` on a device.
@@ -231,7 +225,8 @@ impl<T: Element, const N: usize> View<T, N> {
         let mut bytes = 0isize;
         for axis in 0..N {
             if at[axis] >= self.extents[axis] {
-                outside(&at, &self.extents, Location::caller());
+                // The index is put into memory here, and not where it is inside.
+                outside(&copied(at), &self.extents, Location::caller());
                 return None;
             }
             // Inside the array the sum is at most its extent, so nothing wraps.

@@ -34,7 +34,7 @@ impl<T: Element, const N: usize, const LEN: usize> Local<T, N, LEN> {
     #[track_caller]
     fn linear(&self, at: [usize; N]) -> usize {
         row_major(at, &self.extents).unwrap_or_else(|| {
-            outside(&at, &self.extents, Location::caller());
+            outside(&at, &self.extents.map(|extent| extent as usize), Location::caller());
             LEN
         })
     }

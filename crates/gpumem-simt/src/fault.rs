@@ -189,16 +189,30 @@ struct Raised;
 
 /// Stops the running work-item. Returns only in programs that cannot unwind, where the item goes on with zeros until it
 /// ends or waits.
+#[inline(always)]
+pub(crate) fn raise(kind: FaultKind) {
+    if cfg!(panic = "unwind") {
+        unwind(kind);
+    }
+    note(kind);
+}
+
+/// Stops the running work-item. The type tells the compiler that nothing comes after it, so that no register is kept for that.
 #[cold]
 #[inline(never)]
-pub(crate) fn raise(kind: FaultKind) {
+pub(crate) fn unwind(kind: FaultKind) -> ! {
+    note(kind);
+    // Without a word from the panic hook: this is no panic, and is reported by the launch.
+    std::panic::resume_unwind(Box::new(Raised))
+}
+
+/// Keeps the first fault of the group.
+#[cold]
+#[inline(never)]
+pub(crate) fn note(kind: FaultKind) {
     RAISED.with_borrow_mut(|raised| {
         raised.get_or_insert(kind);
     });
-    if cfg!(panic = "unwind") && !std::thread::panicking() {
-        // Unwinds without a word from the panic hook: this is no panic, and is reported by the launch.
-        std::panic::resume_unwind(Box::new(Raised));
-    }
 }
 
 /// Takes the fault of the group that has run on this thread.

@@ -1,6 +1,6 @@
 //! Indices of n-d arrays.
 
-use crate::{FaultKind, fault::raise};
+use crate::{FaultKind, fault};
 use std::panic::Location;
 
 /// An index into an array of `N` axes: `[y, x]`, or a number for one axis.
@@ -43,11 +43,25 @@ pub(crate) fn row_major<const N: usize>(at: [usize; N], extents: &[u32; N]) -> O
     Some(linear)
 }
 
-/// Raises the fault of an index that `row_major` has refused.
+/// Raises the fault of an index outside an array of these extents. Returns as [`fault::raise`] does.
+#[inline(always)]
+pub(crate) fn outside(index: &[usize], extents: &[usize], at: &'static Location<'static>) {
+    if cfg!(panic = "unwind") {
+        unwind_outside(index, extents, at);
+    }
+    note_outside(index, extents, at);
+}
+
 #[cold]
-pub(crate) fn outside(index: &[usize], extents: &[u32], at: &'static Location<'static>) {
-    let extents = extents.iter().map(|extent| *extent as usize).collect();
-    raise(FaultKind::OutOfBounds { index: index.to_vec(), extents, at });
+#[inline(never)]
+fn unwind_outside(index: &[usize], extents: &[usize], at: &'static Location<'static>) -> ! {
+    fault::unwind(FaultKind::OutOfBounds { index: index.to_vec(), extents: extents.to_vec(), at })
+}
+
+#[cold]
+#[inline(never)]
+fn note_outside(index: &[usize], extents: &[usize], at: &'static Location<'static>) {
+    fault::note(FaultKind::OutOfBounds { index: index.to_vec(), extents: extents.to_vec(), at });
 }
 
 /// The same in other memory, so that an index which only a cold call needs there is not put into memory before it.

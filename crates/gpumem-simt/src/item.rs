@@ -3,6 +3,7 @@
 use crate::{
     BarrierFuture, FaultKind, Shared, WorkItemIds,
     barrier::Stop,
+    checker::Checker,
     fault::raise,
     group::{Group, Seat},
     wave::Wave,
@@ -104,14 +105,14 @@ impl<'g> WorkItem<'g> {
     #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(self, extents: [usize; N]) -> Shared<'g, T, N> {
-        self.group.shared(extents, Location::caller())
+        self.group.shared(extents, self.group.checker, Location::caller())
     }
 
     /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
     ///
     /// Elements are aligned to at most 16 bytes: others do not compile.
     pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
-        self.group.dynamic_shared()
+        self.group.dynamic_shared(self.group.checker)
     }
 }
 
@@ -121,6 +122,7 @@ impl<'g> Group<'g> {
     pub(crate) fn shared<T: Element, const N: usize>(
         &'g self,
         extents: [usize; N],
+        checker: Option<&'g Checker>,
         place: &'static Location<'static>,
     ) -> Shared<'g, T, N> {
         const { check_alignment::<T>() };
@@ -132,21 +134,21 @@ impl<'g> Group<'g> {
         match arena.named(place, size) {
             Ok(offset) => {
                 let lengths = lengths.map(Option::unwrap_or_default);
-                Shared::over(arena.at(offset).cast::<T>(), lengths, self.checker)
+                Shared::over(arena.at(offset).cast::<T>(), lengths, checker)
             }
             Err(needs) => {
                 raise(FaultKind::SharedMemory { needs, has: arena.bytes(), at: place });
-                Shared::over(arena.at(0).cast::<T>(), [0; N], self.checker)
+                Shared::over(arena.at(0).cast::<T>(), [0; N], checker)
             }
         }
     }
 
     /// The dynamic shared memory of the launch, as elements.
-    pub(crate) fn dynamic_shared<T: Element>(&'g self) -> Shared<'g, T, 1> {
+    pub(crate) fn dynamic_shared<T: Element>(&'g self, checker: Option<&'g Checker>) -> Shared<'g, T, 1> {
         const { check_alignment::<T>() };
         // The launch gives the number of bytes in 32 bits.
         let len = self.arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0) as u32;
-        Shared::over(self.arena.at(0).cast::<T>(), [len], self.checker)
+        Shared::over(self.arena.at(0).cast::<T>(), [len], checker)
     }
 }
 

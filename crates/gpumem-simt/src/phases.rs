@@ -41,6 +41,7 @@ pub struct Private<T>(Vec<T>);
 ///
 /// # Errors
 /// Returns the first fault; the groups after it have not run.
+#[inline(never)] // so that the arguments alias nothing that the body writes
 pub(crate) fn run<P: Parameters>(
     group: &Group<'_>,
     numbers: &mut Batch,
@@ -304,12 +305,12 @@ impl<'g> PhaseItem<'g> {
     #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(&self, extents: [usize; N]) -> Shared<'g, T, N> {
-        self.group.shared(extents, Location::caller())
+        self.group.shared(extents, None, Location::caller())
     }
 
     /// As [`WorkItem::dynamic_shared`](crate::WorkItem::dynamic_shared).
     pub fn dynamic_shared<T: Element>(&self) -> Shared<'g, T, 1> {
-        self.group.dynamic_shared()
+        self.group.dynamic_shared(None)
     }
 }
 
