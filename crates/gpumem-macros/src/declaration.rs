@@ -194,20 +194,25 @@ fn written(
     let shared = lower.shares.map(|_| quote!(.shared_bytes({ let mut bytes = 0usize; #(#shared)* bytes })));
     let flags = &attribute.flags;
     let checked = !attribute.unchecked;
-    let item = lower::item(Span::call_site());
+    let (item, inline) = (lower::item(Span::call_site()), lower::inline());
     let arguments = quote!((#(#names,)*): &(#(#types,)*));
     // Only the parts that the body needs: without waits it is a plain loop.
     let awaiting = quote!(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host });
     let body = match (lower.meets, phases) {
-        (false, _) => quote!(.host_loop(|#item: &__gpumem::WorkItemIds<'_>, #arguments| { #unpacked #host })),
+        (false, _) => {
+            quote!(.host_loop(#inline |#item: &__gpumem::WorkItemIds<'_>, #arguments| { #unpacked #host }))
+        }
         (true, Err(_)) => quote!(.host_body(#awaiting)),
         (true, Ok(phases)) => quote! {
             .host_split(
                 #awaiting,
-                |__phases: &mut __gpumem::Phases<'_>, #arguments| -> ::core::result::Result<(), __gpumem::Fault> {
+                |__phases: &mut __gpumem::Phases<'_>, __arguments: &(#(#types,)*)| -> ::core::result::Result<(), __gpumem::Fault> {
                     // The other body is the one that lints are about.
                     #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
-                    let __outcome: ::core::result::Result<(), __gpumem::Fault> = { #phases };
+                    let __outcome: ::core::result::Result<(), __gpumem::Fault> = {
+                        let (#(#names,)*) = __arguments;
+                        #phases
+                    };
                     __outcome
                 },
             )

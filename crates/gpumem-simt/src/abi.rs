@@ -1,8 +1,8 @@
 //! The form of parameters in device code, and how their values come out of a launch's arguments.
 
 use crate::{
-    Constant, ConstantArray, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut, argument::Cells,
-    checker::Checker,
+    Constant, ConstantArray, Inside, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut,
+    argument::Cells, checker::Checker, inside::assume_within,
 };
 use gpumem_core::Element;
 use half::{bf16, f16};
@@ -46,16 +46,16 @@ unsafe impl<T: Element> Parameter for Slice<T> {
         Some(MemoryReach { start, bytes: len.checked_mul(size_of::<T>() as u64)? })
     }
 
-    fn packed_len(&self) -> Option<usize> {
-        Some(self.len)
+    fn narrow(&self, inside: &mut Inside) {
+        inside.below(self.len);
     }
 
     #[inline(always)]
-    unsafe fn assume(&self, index: usize) {
+    unsafe fn assume(&self, [x, ..]: [usize; 3]) {
         // SAFETY: the caller's promise.
         unsafe {
             assert_unchecked(self.cells.checker.is_none());
-            assert_unchecked(index < self.len);
+            assert_unchecked(x < self.len);
         }
     }
 
@@ -79,14 +79,14 @@ unsafe impl<T: Element> Parameter for SliceMut<T> {
         Slice::<T>::reach(argument)
     }
 
-    fn packed_len(&self) -> Option<usize> {
-        Some(self.0.len)
+    fn narrow(&self, inside: &mut Inside) {
+        self.0.narrow(inside);
     }
 
     #[inline(always)]
-    unsafe fn assume(&self, index: usize) {
+    unsafe fn assume(&self, ids: [usize; 3]) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.assume(index) }
+        unsafe { self.0.assume(ids) }
     }
 
     unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
@@ -119,10 +119,30 @@ unsafe impl<T: Element, const N: usize> Parameter for View<T, N> {
         Some(MemoryReach { start: address.checked_sub(below)?, bytes })
     }
 
+    fn narrow(&self, inside: &mut Inside) {
+        inside.within(&self.extents);
+        if self.strides.last().is_some_and(|stride| *stride != size_of::<T>() as isize) {
+            inside.none();
+        }
+    }
+
     #[inline(always)]
-    unsafe fn assume(&self, _: usize) {
+    unsafe fn assume(&self, ids: [usize; 3]) {
         // SAFETY: the caller's promise.
-        unsafe { assert_unchecked(self.cells.checker.is_none()) }
+        unsafe {
+            assert_unchecked(self.cells.checker.is_none());
+            assert_unchecked(self.strides.last().is_none_or(|stride| *stride == size_of::<T>() as isize));
+        }
+        // Not a loop: the compiler drops loops that do nothing, and with them what they tell it.
+        let along = |axis: usize| {
+            if let Some(extent) = N.checked_sub(1 + axis).and_then(|axis| self.extents.get(axis)) {
+                // SAFETY: the caller's promise.
+                unsafe { assume_within(ids[axis], *extent) };
+            }
+        };
+        along(0);
+        along(1);
+        along(2);
     }
 
     unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
@@ -157,10 +177,14 @@ unsafe impl<T: Element, const N: usize> Parameter for ViewMut<T, N> {
         View::<T, N>::reach(argument)
     }
 
+    fn narrow(&self, inside: &mut Inside) {
+        self.0.narrow(inside);
+    }
+
     #[inline(always)]
-    unsafe fn assume(&self, index: usize) {
+    unsafe fn assume(&self, ids: [usize; 3]) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.assume(index) }
+        unsafe { self.0.assume(ids) }
     }
 
     unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
@@ -186,7 +210,7 @@ unsafe impl<T: Element, const N: usize> Parameter for ConstantArray<T, N> {
     }
 
     #[inline(always)]
-    unsafe fn assume(&self, _: usize) {
+    unsafe fn assume(&self, _: [usize; 3]) {
         // SAFETY: it is bound without a checker.
         unsafe { assert_unchecked(self.0.cells.checker.is_none()) }
     }

@@ -23,6 +23,12 @@ impl GroupIds {
         [x.get(), y.get(), z.get()]
     }
 
+    /// The same in other memory.
+    #[inline(always)]
+    pub(crate) fn copied(&self) -> Self {
+        Self::new(self.group(), self.group_size, self.groups)
+    }
+
     /// Goes on to another group.
     #[inline(always)]
     pub(crate) fn set_group(&self, [x, y, z]: [u32; 3]) {

@@ -33,6 +33,7 @@ mod group;
 mod group_batch;
 mod ids;
 mod index;
+mod inside;
 mod item;
 mod no_barrier;
 mod number;
@@ -58,6 +59,8 @@ pub use executor::Executor;
 pub use fault::{Access, AccessKind, Fault, FaultKind, Memory};
 pub use ids::WorkItemIds;
 pub use index::Indices;
+#[doc(hidden)]
+pub use inside::Inside;
 pub use item::WorkItem;
 pub use number::Number;
 pub use own::{Own, OwnId, OwnView};

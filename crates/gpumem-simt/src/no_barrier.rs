@@ -1,7 +1,7 @@
 //! Bodies without barriers: a plain loop.
 
 use crate::{
-    Fault, Parameters, WorkItemIds, fault,
+    Fault, Inside, Parameters, WorkItemIds, fault,
     group::{Group, Unwound},
     group_batch::Batch,
     ids::GroupIds,
@@ -29,9 +29,10 @@ pub(crate) fn run<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
     let outcome = catch_unwind(AssertUnwindSafe(|| match group.checker {
         Some(_) => checked_groups(group, dims, numbers, arguments, body, &at),
         None => {
-            let packed = arguments.packed_len().unwrap_or(usize::MAX);
-            // SAFETY: there is no check mode, and every packed array has `packed` elements, or none are there.
-            unsafe { fast_groups(group, dims, numbers, packed, arguments, body, &at) }
+            let mut inside = Inside::all();
+            arguments.narrow(&mut inside);
+            // SAFETY: there is no check mode, and all arguments have left those work-items.
+            unsafe { fast_groups(group, dims, numbers, &inside, arguments, body, &at) }
         }
     }));
     outcome.unwrap_or_else(|payload| Err(group.fault_of(at.get(), fault::caught(payload))))
@@ -93,18 +94,18 @@ fn run_row<P, F: Fn(&WorkItemIds<'_>, &P)>(
     Ok(())
 }
 
-/// The loop that the compiler can vectorise: it may assume that no index up to the end of the packed arrays is outside
-/// one, and that nothing is checked. One function for all groups, because a call for each row takes as long as a tenth
+/// The loop that the compiler can vectorise: it may assume that work-items stand inside all arguments, and that nothing is
+/// checked. One function for all groups, because a call for each row takes as long as a tenth
 /// of a short row; not part of its caller, so that the arguments alias nothing that the body writes.
 ///
 /// # Safety
-/// As for [`Parameters::assume`] with every index below `packed`.
+/// As for [`Parameters::assume`] with every work-item of `inside`.
 #[inline(never)]
 unsafe fn fast_groups<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchConfig,
     numbers: &mut Batch,
-    packed: usize,
+    inside: &Inside,
     arguments: &P,
     body: &F,
     at: &Cell<u32>,
@@ -114,14 +115,21 @@ unsafe fn fast_groups<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
         let ids = GroupIds::new(group.go_to(number), dims.group_size, dims.groups);
         each_row(&ids, dims, |row| {
             let end = row.first + dims.group_size[0] as usize;
-            let inside = packed.clamp(row.first, end);
-            // SAFETY: the index is below `packed`: the caller's promise.
-            let assume = |_, index| unsafe { arguments.assume(index) };
-            run_row(group, row, row.first..inside, arguments, body, at, assume)?;
-            if inside == end {
-                return Ok(());
-            }
-            plain_row(group, &Row { ids: &group.ids, ..*row }, inside..end, arguments, body, at)
+            let first = WorkItemIds::new(row.ids, row.first, [0, row.place[0], row.place[1]]);
+            let (y, z) = (first.global_id(1), first.global_id(2));
+            let [from, to] = match inside.has(1, y) && inside.has(2, z) {
+                true => inside.along_x(row.first, end),
+                false => [row.first; 2],
+            };
+            let plain = |range: Range<usize>| match range.is_empty() {
+                true => Ok(()),
+                false => plain_row(group, &Row { ids: &group.ids, ..*row }, range, arguments, body, at),
+            };
+            plain(row.first..from)?;
+            // SAFETY: the work-item is in `inside`: the caller's promise.
+            let assume = |_, x| unsafe { arguments.assume([x, y, z]) };
+            run_row(group, row, from..to, arguments, body, at, assume)?;
+            plain(to..end)
         })?;
     }
     Ok(())

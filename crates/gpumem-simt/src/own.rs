@@ -4,7 +4,9 @@
 //! more axes than an [`Own`] or [`OwnView`] among its parameters ([`Parameter::OWN_AXES`]), so no two work-items have the
 //! same. A kernel that writes only through them has no race.
 
-use crate::{Indices, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, checker::Checker};
+use crate::{
+    Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, checker::Checker,
+};
 use bytemuck::Pod;
 use gpumem_core::Element;
 
@@ -159,14 +161,14 @@ macro_rules! parameters {
                 <$of>::reach(argument)
             }
 
-            fn packed_len(&self) -> Option<usize> {
-                self.0.packed_len()
+            fn narrow(&self, inside: &mut Inside) {
+                self.0.narrow(inside);
             }
 
             #[inline(always)]
-            unsafe fn assume(&self, index: usize) {
+            unsafe fn assume(&self, ids: [usize; 3]) {
                 // SAFETY: the caller's promise.
-                unsafe { self.0.assume(index) }
+                unsafe { self.0.assume(ids) }
             }
 
             unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {

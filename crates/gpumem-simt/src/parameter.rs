@@ -1,6 +1,9 @@
 //! The parameters of a kernel: their form in device code, and how they come out of a launch.
 
-use crate::checker::{Checker, MemoryReach};
+use crate::{
+    Inside,
+    checker::{Checker, MemoryReach},
+};
 use gpumem_core::KernelArguments;
 
 /// The facts about a parameter that need no argument.
@@ -48,19 +51,20 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Number of elements, of a packed array.
-    fn packed_len(&self) -> Option<usize> {
-        None
+    /// Leaves out the work-items for which [`assume`](Self::assume) does not hold.
+    #[doc(hidden)]
+    fn narrow(&self, inside: &mut Inside) {
+        let _ = inside;
     }
 
-    /// Tells the compiler which conditions an ordinary launch guarantees for an index inside every packed array.
+    /// Tells the compiler which conditions an ordinary launch guarantees for a work-item with these global ids.
     ///
     /// # Safety
-    /// There is no check mode, and `index` is inside a packed array.
+    /// There is no check mode, and the work-item is one that [`narrow`](Self::narrow) leaves.
     #[doc(hidden)]
     #[inline(always)]
-    unsafe fn assume(&self, index: usize) {
-        let _ = index;
+    unsafe fn assume(&self, ids: [usize; 3]) {
+        let _ = ids;
     }
 
     /// The value for a body from the bytes of an argument, or `None` where they are more or fewer.
@@ -99,15 +103,16 @@ pub trait Parameters: sealed::SealedParameter + Sized + Send + Sync + 'static {
     /// The facts about each.
     fn list() -> Vec<ParameterInfo>;
 
-    /// Number of elements that all packed arrays have; `None` where there are none.
-    fn packed_len(&self) -> Option<usize>;
+    /// As [`Parameter::narrow`], by each.
+    #[doc(hidden)]
+    fn narrow(&self, inside: &mut Inside);
 
     /// As [`Parameter::assume`], for each.
     ///
     /// # Safety
     /// As there.
     #[doc(hidden)]
-    unsafe fn assume(&self, index: usize);
+    unsafe fn assume(&self, ids: [usize; 3]);
 
     /// The values for a body.
     ///
@@ -135,19 +140,18 @@ macro_rules! tuples {
                 }),*]
             }
 
-            #[allow(non_snake_case)]
-            fn packed_len(&self) -> Option<usize> {
+            #[allow(non_snake_case, unused_variables)]
+            fn narrow(&self, inside: &mut Inside) {
                 let ($($name,)*) = self;
-                let lengths: [Option<usize>; $count] = [$($name.packed_len()),*];
-                lengths.into_iter().flatten().min()
+                $($name.narrow(inside);)*
             }
 
             #[allow(non_snake_case, unused_variables)]
             #[inline(always)]
-            unsafe fn assume(&self, index: usize) {
+            unsafe fn assume(&self, ids: [usize; 3]) {
                 let ($($name,)*) = self;
                 // SAFETY: the caller's promise, for each parameter.
-                $(unsafe { $name.assume(index) };)*
+                $(unsafe { $name.assume(ids) };)*
             }
 
             #[allow(unused_variables, unused_mut)]

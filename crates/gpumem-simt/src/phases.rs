@@ -4,14 +4,17 @@
 //! value that each work-item keeps across a barrier; a value that all work-items share is a variable outside the loops.
 
 use crate::{
-    Fault, Number, Parameters, Shared, WorkItemIds, fault,
+    Fault, Inside, Number, Parameters, Shared, WorkItemIds, fault,
     group::{Group, Unwound},
     group_batch::Batch,
+    ids::GroupIds,
     wave::{LANES, reduce_lanes, scan_lanes},
 };
 use gpumem_core::Element;
 use std::{
+    any::TypeId,
     cell::Cell,
+    hint::assert_unchecked,
     ops::Deref,
     panic::{AssertUnwindSafe, Location, catch_unwind},
 };
@@ -23,6 +26,12 @@ pub struct Phases<'g> {
     numbers: &'g mut Batch,
     /// The work-item that panicked.
     at: &'g Cell<u32>,
+    /// The arguments.
+    arguments: (usize, TypeId),
+    /// The work-items about which the arguments promise more.
+    inside: Inside,
+    /// Whether all of the group are among them.
+    is_inside: bool,
 }
 
 /// A work-item between two barriers, with its [`WorkItemIds`].
@@ -50,7 +59,10 @@ pub(crate) fn run<P: Parameters>(
 ) -> Result<(), Fault> {
     fault::take();
     let at = Cell::new(0);
-    let mut phases = Phases { group, numbers, at: &at };
+    let mut inside = Inside::all();
+    arguments.narrow(&mut inside);
+    let mut phases =
+        Phases { group, numbers, at: &at, arguments: identity(arguments), inside, is_inside: false };
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut phases, arguments)));
     match outcome {
         Ok(Ok(())) if !cfg!(panic = "unwind") => match fault::take() {
@@ -62,6 +74,12 @@ pub(crate) fn run<P: Parameters>(
     }
 }
 
+/// Tells arguments apart.
+#[inline(always)]
+fn identity<P: Parameters>(arguments: &P) -> (usize, TypeId) {
+    (std::ptr::from_ref(arguments).addr(), TypeId::of::<P>())
+}
+
 impl<'g> Phases<'g> {
     /// Goes on to the next group. Returns `false` after the last one.
     #[inline(always)]
@@ -69,6 +87,9 @@ impl<'g> Phases<'g> {
         let Some(number) = self.numbers.next() else { return false };
         self.at.set(0);
         self.group.begin(number);
+        let (group, sizes) = (self.group.ids.group(), self.group.ids.group_size);
+        let first = |axis: usize| group[axis] as usize * sizes[axis] as usize;
+        self.is_inside = self.inside.has_all([first(0), first(1), first(2)], sizes);
         true
     }
 
@@ -84,16 +105,53 @@ impl<'g> Phases<'g> {
     /// # Errors
     /// Returns the first fault, in programs that do not unwind.
     #[inline(always)]
-    pub fn each(&self, mut run: impl FnMut(&PhaseItem<'_>)) -> Result<(), Fault> {
-        let group = self.group;
-        let first = group.ids.first_x();
-        let [width, height, depth] = group.ids.group_size;
+    pub fn each(&self, run: impl FnMut(&PhaseItem<'_>)) -> Result<(), Fault> {
+        self.rows(&self.group.ids, run)
+    }
+
+    /// As [`each`](Self::each), in two loops: one for groups that stand inside all arguments and have no axis longer than one of
+    /// `extents`, those of the shared arrays, about which the compiler may assume that; and one for all other groups.
+    ///
+    /// # Errors
+    /// As [`each`](Self::each).
+    #[inline(always)]
+    pub fn each_inside<P: Parameters>(
+        &self,
+        arguments: &P,
+        extents: &[usize],
+        mut run: impl FnMut(&PhaseItem<'_>),
+    ) -> Result<(), Fault> {
+        let sizes = self.group.ids.group_size;
+        let least = extents.iter().copied().fold(usize::MAX, usize::min);
+        let is_inside = self.is_inside && self.arguments == identity(arguments);
+        let is_small = sizes[0].max(sizes[1]).max(sizes[2]) as usize <= least;
+        if is_inside && is_small {
+            // A private copy: its ids are no memory that the body could write.
+            let ids = self.group.ids.copied();
+            return self.rows(&ids, |item| {
+                // SAFETY: the group is inside all of these arguments, and so small.
+                unsafe {
+                    arguments.assume([item.global_id(0), item.global_id(1), item.global_id(2)]);
+                    assert_unchecked(item.local_id(0) < least);
+                    assert_unchecked(item.local_id(1) < least);
+                    assert_unchecked(item.local_id(2) < least);
+                }
+                run(item);
+            });
+        }
+        self.each(run)
+    }
+
+    #[inline(always)]
+    fn rows(&self, ids: &GroupIds, mut run: impl FnMut(&PhaseItem<'_>)) -> Result<(), Fault> {
+        let (group, first) = (self.group, ids.first_x());
+        let [width, height, depth] = ids.group_size;
         let mut row = 0;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
                     let linear = row + x;
-                    let ids = WorkItemIds::new(&group.ids, first + x as usize, [x, y, z]);
+                    let ids = WorkItemIds::new(ids, first + x as usize, [x, y, z]);
                     let unwound = Unwound { at: self.at, number: linear };
                     run(&PhaseItem { ids, group, linear });
                     std::mem::forget(unwound);

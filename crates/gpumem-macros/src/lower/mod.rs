@@ -114,6 +114,11 @@ pub(crate) fn item(span: Span) -> Ident {
     Ident::new("__item", own(span))
 }
 
+/// The attribute of a closure that is the inside of several loops. The code of a debug build would only become longer.
+pub(crate) fn inline() -> TokenStream {
+    quote!(#[cfg_attr(not(debug_assertions), inline(always))])
+}
+
 /// A witness.
 pub(crate) fn witness(number: usize, span: Span) -> Ident {
     format_ident!("__w{number}", span = own(span))

@@ -1,7 +1,10 @@
 //! The phases of a body that is split at its barriers, as the host runs them.
 
-use super::{Code, Lower, error, item, own};
-use crate::split::{Operation, Phase, Split, private};
+use super::{Code, Lower, error, inline, item, own};
+use crate::{
+    names::VariableKind,
+    split::{self, Operation, Phase, Split, private},
+};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Lifetime, LitInt};
@@ -48,6 +51,10 @@ impl Lower {
     }
 
     fn phase(&mut self, phase: Phase) -> syn::Result<TokenStream> {
+        let mentioned = split::names_in(&phase.statements);
+        let uses_global = mentioned.iter().any(|name| {
+            self.names.find(name).is_some_and(|found| found.kind == VariableKind::ArrayParameter)
+        });
         let item = item(Span::call_site());
         let loads = phase.loads.iter().map(|(name, number)| {
             let kept = private(*number);
@@ -62,7 +69,15 @@ impl Lower {
         let then = phase.then.map(|operation| self.after_phase(&operation)).transpose()?;
         let run = own(Span::call_site());
         let each = quote::quote_spanned!(run=> __phases.each);
-        Ok(quote!(#each(|#item| { #(#loads)* #again #statements #(#stores)* })?; #then))
+        let each_inside = quote::quote_spanned!(run=> __phases.each_inside);
+        let (extents, inline) = (self.shared.iter().flat_map(|(_, extents)| extents), inline());
+        let run = quote!(|#item| { #(#loads)* #again #statements #(#stores)* });
+        // A loop more takes rustc longer, and one over shared memory alone gains little by it.
+        let each = match uses_global {
+            true => quote!(#each_inside(__arguments, &[#(#extents),*], #inline #run)),
+            false => quote!(#each(#run)),
+        };
+        Ok(quote!(#each?; #then))
     }
 
     /// An operation of waves on kept values.

@@ -63,6 +63,13 @@ pub(crate) fn private(number: usize) -> Ident {
     Ident::new(&format!("__p{number}"), Span::call_site())
 }
 
+/// All names in some statements, also those of fields and functions.
+pub(crate) fn names_in(statements: &[Stmt]) -> HashSet<String> {
+    let mut found = HashSet::new();
+    statements.iter().for_each(|statement| common::names(statement, &mut found));
+    found
+}
+
 /// A variable of the body, outside of what lies within one phase.
 struct Binding {
     name: Ident,
