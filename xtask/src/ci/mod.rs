@@ -5,7 +5,7 @@ mod book;
 mod checks;
 mod features;
 mod floors;
-mod package;
+pub(crate) mod package;
 mod python;
 mod words;
 
@@ -43,7 +43,7 @@ enum Step {
     Docs,
     /// Licences, advisories, sources of dependencies (cargo-deny)
     Deny,
-    /// Every crate that is published can be packaged, and builds from its package
+    /// Every crate that is published can be packaged
     Package,
     /// The Python extension builds and passes its tests (maturin, pytest)
     Python,
@@ -75,7 +75,7 @@ impl Step {
             Step::Features => features::run(workspace),
             Step::Docs => checks::docs(workspace),
             Step::Deny => checks::deny(workspace),
-            Step::Package => package::run(workspace),
+            Step::Package => package::run(workspace, false),
             Step::Python => python::run(workspace),
             Step::Readme => readmes(workspace),
             Step::Bindings => bindings::run(workspace),

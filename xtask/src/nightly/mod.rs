@@ -8,6 +8,7 @@ mod rocm;
 mod tsan;
 
 use crate::{
+    ci::package,
     miri, sanitizers,
     steps::{self, Outcome},
     workspace::Workspace,
@@ -41,6 +42,8 @@ enum Step {
     Miri,
     /// Invalid memory accesses in the packages that the continuous integration leaves to Miri (AddressSanitizer)
     Asan,
+    /// Every crate that is published builds from its package
+    Package,
     /// How long the compiler takes for a kernel
     CompileTime,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
@@ -59,6 +62,7 @@ impl Step {
             Step::Tsan => tsan::run(workspace),
             Step::Miri => miri::run(workspace, miri::NIGHTLY),
             Step::Asan => sanitizers::asan(workspace, sanitizers::ASAN_NIGHTLY),
+            Step::Package => package::run(workspace, true),
             Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
             Step::Nccl => nccl::run(workspace),

@@ -147,7 +147,8 @@ fn round_trip<K: HostKind, T: Element, B: Backend>(
     Ok(())
 }
 
-fn every_layout<T: Element, B: Backend>(lab: &Lab<B>) -> Verdict {
+/// The first `layouts` of those with gaps, turned round and out of order.
+fn layouts<T: Element, B: Backend>(lab: &Lab<B>, layouts: usize) -> Verdict {
     let (item, rows, columns) = (size_of::<T>() as isize, ROWS as isize, COLUMNS as isize);
     let steps = [
         // Every second column; columns side by side; backwards along either axis and along both; rows with a gap.
@@ -158,7 +159,7 @@ fn every_layout<T: Element, B: Backend>(lab: &Lab<B>) -> Verdict {
         [-3, -3 * (rows + 1)],
         [columns + 3, 1],
     ];
-    for steps in steps {
+    for steps in steps.into_iter().take(layouts) {
         let spec = || ArraySpec::new((ROWS, COLUMNS)).strides(&steps.map(|step| step * item));
         round_trip(lab, lab.device().pinned_array::<T, _>(spec())?)?;
         if lab.device().capabilities().mapped {
@@ -169,10 +170,10 @@ fn every_layout<T: Element, B: Backend>(lab: &Lab<B>) -> Verdict {
 }
 
 fn long_copies_of_page_locked_memory_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
-    every_layout::<u8, B>(lab)?;
-    every_layout::<u32, B>(lab)?;
-    every_layout::<[u16; 3], B>(lab)?;
-    every_layout::<u128, B>(lab)?;
+    layouts::<u32, B>(lab, usize::MAX)?;
+    layouts::<[u16; 3], B>(lab, usize::MAX)?;
+    layouts::<u8, B>(lab, 2)?;
+    layouts::<u128, B>(lab, 2)?;
     if !lab.device().capabilities().mapped {
         return Ok(());
     }
