@@ -170,8 +170,11 @@ def test_a_late_rank_is_an_error_and_python_runs_meanwhile():
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_waiting_is_interrupted_by_the_keyboard():
     code = """
+    import signal
     import gpumem, numpy as np
-    rank, silent = gpumem.Communicator.all([gpumem.Device("host")] * 2)
+    # Shells let programs in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    rank, silent = gpumem.Communicator.all([gpumem.Device("host")] * 2, timeout=20)
     array = gpumem.to_device(np.array([1.0]), stream=rank.stream)
     rank.all_reduce(array)
     print("waiting", flush=True)
