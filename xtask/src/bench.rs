@@ -25,15 +25,9 @@ pub(crate) struct Options {
     /// Few short rounds: shows that the benches run, not how fast anything is
     #[arg(long)]
     quick: bool,
-    /// `collectives`: the number of ranks; by default one for each device (`--device cuda:0,cuda:1`), two on the host
-    #[arg(long)]
-    ranks: Option<usize>,
-    /// `collectives`: each rank is a process
-    #[arg(long)]
-    processes: bool,
-    /// `collectives`: the largest size
-    #[arg(long, value_name = "BYTES")]
-    largest: Option<usize>,
+    /// Further options of the program, after `--`: `-- --help` lists them
+    #[arg(last = true)]
+    further: Vec<String>,
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
@@ -53,19 +47,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if let Some(report) = &report {
         arguments.extend(["--report", report]);
     }
-    for (flag, is_set) in [("--quick", options.quick), ("--processes", options.processes)] {
-        if is_set {
-            arguments.push(flag);
-        }
+    if options.quick {
+        arguments.push("--quick");
     }
-    let [ranks, largest] =
-        [options.ranks, options.largest].map(|number| number.map(|number| number.to_string()));
-    for (name, number) in [("--ranks", &ranks), ("--largest", &largest)] {
-        if let Some(number) = number {
-            arguments.extend([name, number]);
-        }
-    }
-    arguments.extend(options.filters.iter().map(String::as_str));
+    arguments.extend(options.filters.iter().chain(&options.further).map(String::as_str));
     Ok(Shell::new(workspace.root()).run("cargo", &arguments)?.success)
 }
 

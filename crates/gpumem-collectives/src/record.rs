@@ -65,10 +65,10 @@ pub(crate) fn writer<B: Backend>(
     }
     let (context, stream) = (timeline.context.clone(), timeline.id());
     let (operation, bytes) = (call.kind.name(), call.bytes() as u64);
-    Some(Box::new(move |wait, run| {
+    Some(Box::new(move |wait, took| {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let (wait, run, rank) = (nanoseconds(wait), nanoseconds(run), rank as u32);
-        context.recorder.collective(CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run });
+        let (wait, took, rank) = (nanoseconds(wait), nanoseconds(took), rank as u32);
+        context.recorder.collective(CollectiveInfo { operation, stream, sequence, rank, bytes, wait, took });
     }))
 }
 

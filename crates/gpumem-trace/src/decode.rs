@@ -211,7 +211,7 @@ impl Decoder {
                 self.stream(of).map(|of| TraceEventKind::Wait { stream, of, submission, took: nanoseconds })
             }
             LogEvent::Collective(info) => {
-                let CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run: took } = info;
+                let CollectiveInfo { operation, stream, sequence, rank, bytes, wait, took } = info;
                 let operation = self.operation(operation);
                 self.stream(stream).map(|stream| TraceEventKind::Collective {
                     stream,

@@ -59,10 +59,10 @@ impl EncodedEvent {
             }
             LogEvent::Reserve { bytes, kind } => (RESERVE, [bytes as u64, u64::from(kind), 0, 0, 0], 3),
             LogEvent::Collective(info) => {
-                let CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run } = info;
+                let CollectiveInfo { operation, stream, sequence, rank, bytes, wait, took } = info;
                 let first = stream << 16 | u64::from(number(operation));
                 let second = sequence << RANKS | u64::from(rank) & ((1 << RANKS) - 1);
-                (COLLECTIVE, [first, second, bytes, wait, run], 6)
+                (COLLECTIVE, [first, second, bytes, wait, took], 6)
             }
         };
         Self { words: [time << KINDS | kind, a, b, c, d, e], len }
@@ -134,8 +134,8 @@ fn decode(words: &[u64], operations: &[&'static str]) -> Option<(TimedEvent, usi
         COLLECTIVE => {
             let (stream, operation) = (word(1)? >> 16, operation(word(1)?));
             let (sequence, rank) = (word(2)? >> RANKS, (word(2)? & ((1 << RANKS) - 1)) as u32);
-            let (bytes, wait, run) = (word(3)?, word(4)?, word(5)?);
-            let info = CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run };
+            let (bytes, wait, took) = (word(3)?, word(4)?, word(5)?);
+            let info = CollectiveInfo { operation, stream, sequence, rank, bytes, wait, took };
             (LogEvent::Collective(info), 6)
         }
         _ => return None,
@@ -255,9 +255,9 @@ mod tests {
             }),
             (any::<i64>(), any::<u8>()).prop_map(|(bytes, kind)| LogEvent::Reserve { bytes, kind }),
             (0usize..3, id(), 0u64..1 << 40, 0u32..1 << RANKS, word(), word(), word()).prop_map(
-                |(operation, stream, sequence, rank, bytes, wait, run)| {
+                |(operation, stream, sequence, rank, bytes, wait, took)| {
                     let operation = WORDS[operation];
-                    let info = CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run };
+                    let info = CollectiveInfo { operation, stream, sequence, rank, bytes, wait, took };
                     LogEvent::Collective(info)
                 }
             ),

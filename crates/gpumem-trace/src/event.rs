@@ -61,7 +61,7 @@ pub struct CollectiveInfo {
     /// Nanoseconds before the bytes moved.
     pub wait: u64,
     /// Nanoseconds for which they moved.
-    pub run: u64,
+    pub took: u64,
 }
 
 /// A request for memory.

@@ -20,9 +20,9 @@ const KIND_WORDS: [&str; MemoryKind::ALLOCATED.len()] = [
 
 /// A recording as data. Tables refer to each other by index. Times are nanoseconds from [`start`](Self::start).
 ///
-/// The JSON of a trace has the names of these fields. An event is one of `allocate`, `fail`, `free`, `use`, `wait`, `reserve`,
-/// `release` (between a resource and the driver) and `collective`. The stream `null` is the host. Memory without an `allocate` event existed before
-/// the recording; `other` counts earlier memory that has no event. [`from_json`](Self::from_json) refuses contradictions.
+/// The JSON of a trace has the names of these fields. An event is one of `allocate`, `fail`, `free`, `use`, `wait`, `collective`,
+/// `reserve` and `release` (between a resource and the driver). The stream `null` is the host. Memory without an `allocate`
+/// event existed before the recording; `other` counts earlier memory that has no event. [`from_json`](Self::from_json) refuses contradictions.
 ///
 /// # Examples
 /// ```

@@ -121,7 +121,7 @@ fn several_ranks(options: &Options) -> Result<ExitCode> {
         let rows: Vec<Row> = lines.iter().flat_map(Line::rows).collect();
         use_device(&chosen.devices[0])?;
         let ranks = format!("--ranks {}{}", chosen.ranks, if chosen.processes { " --processes" } else { "" });
-        let command = format!("cargo xtask bench --device {} {ranks} {COLLECTIVES}", options.device);
+        let command = format!("cargo xtask bench --device {} {COLLECTIVES} -- {ranks}", options.device);
         let environment = Environment::new(device()?.info().to_string(), command);
         write_json(path, &Report { environment: &environment, rows: &rows })?;
     }

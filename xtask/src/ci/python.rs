@@ -74,7 +74,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if !installed.success {
         return Ok(Outcome::of(&installed, "pip install of the wheel"));
     }
-    Ok(Outcome::of(&shell.run(&tool("python"), &["-m", "pytest", "-q", "-rs", "tests"])?, "pytest"))
+    Ok(Outcome::of(&shell.run(&tool("python"), &["-m", "pytest", "-q", "-rfEs", "tests"])?, "pytest"))
 }
 
 /// The wheel in a folder: one, for every Python from the oldest on.

@@ -100,7 +100,7 @@ fn call_of(bytes: &[u8]) -> CollectiveCall {
     call
 }
 
-/// Bytes that a rank says to all.
+/// Bytes that a rank gives to all others.
 struct Exchange<'a, B: Backend> {
     own: &'a OwnCalls<'a, B>,
     bytes: Vec<u8>,
@@ -109,27 +109,27 @@ struct Exchange<'a, B: Backend> {
     calls: [Prepared<B>; 1],
 }
 
-/// What each rank says, and how that is compared: with the bytes of all, in their order.
+/// Compares the bytes of this rank with those of all ranks, in their order.
 type Compare<'a, B> = fn(&OwnCalls<'a, B>, own: &[u8], all: &[u8]) -> Option<CollectiveCause>;
 
 /// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
 pub(super) fn agree<'a, B: Backend>(parts: &'a [OwnCalls<'a, B>], turns: &mut Turns<'_, B>) -> Result<()> {
     let checked = || parts.iter().filter(|own| own.link.options.check);
-    let said = checked().filter_map(|own| Some((own, fingerprint(own.calls)?.to_vec()))).collect();
-    exchange(said, turns, |_, own, all| same_calls(own, all))?;
+    let given = checked().filter_map(|own| Some((own, fingerprint(own.calls)?.to_vec()))).collect();
+    exchange(given, turns, |_, own, all| same_calls(own, all))?;
     // All ranks call the same operations: so these have blocks of different lengths on all of them, or on none.
-    let said = checked().map(|own| (own, blocks(own.calls))).filter(|(_, blocks)| !blocks.is_empty());
-    exchange(said.collect(), turns, |own, _, all| same_blocks(own, all))
+    let given = checked().map(|own| (own, blocks(own.calls))).filter(|(_, blocks)| !blocks.is_empty());
+    exchange(given.collect(), turns, |own, _, all| same_blocks(own, all))
 }
 
-/// Has ranks say bytes to all, and compares them.
+/// Gathers the bytes of all ranks on each, and compares them there.
 fn exchange<'a, B: Backend>(
-    said: Vec<(&'a OwnCalls<'a, B>, Vec<u8>)>,
+    given: Vec<(&'a OwnCalls<'a, B>, Vec<u8>)>,
     turns: &mut Turns<'_, B>,
     compare: Compare<'a, B>,
 ) -> Result<()> {
-    let mut exchanges = Vec::with_capacity(said.len());
-    for (own, bytes) in said {
+    let mut exchanges = Vec::with_capacity(given.len());
+    for (own, bytes) in given {
         may_block(own.operation)?;
         let stream = own.link.private_stream()?;
         let source = stream.to_device(&*bytes)?;
@@ -166,13 +166,13 @@ fn same_calls(own: &[u8], all: &[u8]) -> Option<CollectiveCause> {
 
 /// Bytes to each rank and from each, for each operation with blocks of different lengths.
 fn blocks(calls: &[Prepared<impl Backend>]) -> Vec<u8> {
-    let mut said = Vec::new();
+    let mut bytes = Vec::new();
     for prepared in calls {
         if let Kind::AllToAllV { send, receive } = &prepared.call.kind {
-            said.extend(send.iter().chain(receive).flat_map(|bytes| (*bytes as u64).to_le_bytes()));
+            bytes.extend(send.iter().chain(receive).flat_map(|length| (*length as u64).to_le_bytes()));
         }
     }
-    said
+    bytes
 }
 
 /// The ranks that send each other more or less than the other one receives. All ranks find the same.

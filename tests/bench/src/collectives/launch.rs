@@ -64,33 +64,34 @@ impl Options {
     }
 }
 
-/// What a rank tells: a line, or why there is none.
-type Told = (usize, Result<Line>);
+/// What a rank sends: its number, and a line or an error.
+type Message = (usize, Result<Line>);
 
 /// Measures, and gives each line to `show` as soon as all ranks have it.
 ///
 /// # Errors
-/// A rank that failed, or has told nothing for two minutes.
+/// Returns an error if a rank fails, or sends nothing for two minutes.
 pub fn run(options: &Options, mut show: impl FnMut(&Line)) -> Result<Vec<Line>> {
     ensure!(options.ranks > 0, "there is no rank");
     let folder = tempfile::tempdir()?;
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let mut children = Children(Vec::new());
     for rank in 0..options.ranks {
         if options.processes {
-            children.0.push(start(options, rank, folder.path().into(), tell.clone())?);
+            children.0.push(start(options, rank, folder.path().into(), sender.clone())?);
         } else {
-            let (options, folder, tell) = (options.clone(), Folder(folder.path().into()), tell.clone());
+            let (options, folder, sender) = (options.clone(), Folder(folder.path().into()), sender.clone());
             thread::spawn(move || {
-                if let Err(error) = measure(&options, rank, &folder, |line| Ok(tell.send((rank, Ok(line)))?))
+                if let Err(error) =
+                    measure(&options, rank, &folder, |line| Ok(sender.send((rank, Ok(line)))?))
                 {
-                    let _ = tell.send((rank, Err(error)));
+                    let _ = sender.send((rank, Err(error)));
                 }
             });
         }
     }
-    drop(tell);
-    let lines = collect(options.ranks, &told, &mut show)?;
+    drop(sender);
+    let lines = collect(options.ranks, &receiver, &mut show)?;
     for (rank, child) in children.0.iter_mut().enumerate() {
         let status = child.wait()?;
         ensure!(status.success(), "rank {rank} ended with {status}");
@@ -108,14 +109,14 @@ fn measure(
 }
 
 /// Joins the lines of all ranks.
-fn collect(ranks: usize, told: &Receiver<Told>, show: &mut impl FnMut(&Line)) -> Result<Vec<Line>> {
+fn collect(ranks: usize, receiver: &Receiver<Message>, show: &mut impl FnMut(&Line)) -> Result<Vec<Line>> {
     let mut lines: Vec<Vec<Line>> = vec![Vec::new(); ranks];
     let mut joined: Vec<Line> = Vec::new();
     loop {
-        match told.recv_timeout(LONGEST) {
+        match receiver.recv_timeout(LONGEST) {
             Ok((rank, line)) => lines[rank].push(line.with_context(|| format!("rank {rank}"))?),
             Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => bail!("the ranks have told nothing for {LONGEST:?}"),
+            Err(RecvTimeoutError::Timeout) => bail!("the ranks have sent nothing for {LONGEST:?}"),
         }
         while let Some(all) =
             lines.iter().map(|of_rank| of_rank.get(joined.len())).collect::<Option<Vec<_>>>()
@@ -130,21 +131,21 @@ fn collect(ranks: usize, told: &Receiver<Told>, show: &mut impl FnMut(&Line)) ->
     Ok(joined)
 }
 
-/// Processes that end with this one's interest in them.
+/// Child processes, which are killed if this is dropped before they end.
 struct Children(Vec<Child>);
 
 impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended is killed in vain.
+            // Does nothing to a process that has ended.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Starts this program again as one rank. A thread passes on what it tells.
-fn start(options: &Options, rank: usize, folder: PathBuf, tell: Sender<Told>) -> Result<Child> {
+/// Starts this program again as one rank. A thread passes on the lines that it prints.
+fn start(options: &Options, rank: usize, folder: PathBuf, sender: Sender<Message>) -> Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args([
         "collectives",
@@ -168,7 +169,7 @@ fn start(options: &Options, rank: usize, folder: PathBuf, tell: Sender<Told>) ->
     thread::spawn(move || {
         for line in BufReader::new(output).lines() {
             let line = line.map_err(anyhow::Error::from).and_then(|text| Ok(serde_json::from_str(&text)?));
-            if tell.send((rank, line)).is_err() {
+            if sender.send((rank, line)).is_err() {
                 return;
             }
         }
@@ -179,7 +180,7 @@ fn start(options: &Options, rank: usize, folder: PathBuf, tell: Sender<Told>) ->
 /// Measures as one rank, if this process was started as one.
 ///
 /// # Errors
-/// Of what is measured.
+/// Returns the errors of what is measured.
 pub fn as_child(options: &Options) -> Result<bool> {
     let (Some(rank), Some(folder)) = (env::var_os(RANK), env::var_os(FOLDER)) else { return Ok(false) };
     let rank = rank.to_str().context("a rank is a number")?.parse()?;
