@@ -194,6 +194,9 @@ impl<P: Parameters> KernelDef<P> {
 
     /// Sets a body for the host, whose barriers are awaited.
     ///
+    /// A fault, such as an index outside an array, unwinds the body. A second fault in a `Drop` meanwhile ends the process, as a
+    /// second panic does in Rust.
+    ///
     /// # Examples
     /// ```
     /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItem};

@@ -2,9 +2,13 @@
 //! as those of [`kernels`](super::kernels) that await.
 
 use super::kernels::{STEPS, TREE_STEPS, step};
-use crate::Bench;
-use gpumem::kernel::{KernelDef, prelude::*};
+use crate::{Bench, Measure, Pair, Routine};
+use gpumem::kernel::{KernelDef, config_for_items, prelude::*};
 use gpumem_core::HostFunction;
+use gpumem_host::Host;
+use gpumem_runtime::Device;
+use ndarray::Array2;
+use rayon::prelude::*;
 
 /// Nanoseconds that a step may take.
 const ALLOWED: u64 = 2;
@@ -25,7 +29,38 @@ pub(super) fn all() -> Vec<Bench> {
         add("tree", TREE_STEPS, tree);
         add("carried", STEPS, carried);
     }
+    benches.push(matrix_product());
     benches
+}
+
+/// Rows and columns of the matrices.
+const SIDE: usize = 256;
+
+/// The kernel with tiles in shared memory, against three loops whose rows rayon shares out.
+fn matrix_product() -> Bench {
+    Bench::new(format!("kernels/host/matmul/{SIDE}"), "three loops, by rayon", Measure::Latency, || {
+        let stream = Device::<Host>::open("host")?.stream()?;
+        let kernel = gpumem_kernel_suite::matmul::matmul().load(stream.device())?;
+        let values = Array2::from_shape_fn((SIDE, SIDE), |(y, x)| ((y * 3 + x) % 97) as f32);
+        let (a, b) = (stream.to_device(&values)?, stream.to_device(&values)?);
+        let mut product = stream.to_device(&values)?;
+        let mut plain = vec![0.0; SIDE * SIDE];
+        let dims = config_for_items((SIDE, SIDE), (16, 16));
+        Ok(Pair {
+            ours: Routine::call(move || {
+                kernel.launch(&stream, &dims, (&a, &b, &mut product))?;
+                Ok(stream.synchronize()?)
+            }),
+            reference: Routine::call(move || {
+                plain.par_chunks_mut(SIDE).enumerate().for_each(|(y, row)| {
+                    for (x, sum) in row.iter_mut().enumerate() {
+                        *sum = (0..SIDE).map(|at| values[[y, at]] * values[[at, x]]).sum();
+                    }
+                });
+                Ok(())
+            }),
+        })
+    })
 }
 
 /// The body for the host of a wave size.
