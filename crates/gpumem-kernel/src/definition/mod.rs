@@ -1,24 +1,20 @@
 //! Declaring a kernel, once, for every device.
 
-use super::{
-    HostForm, Kernel,
-    arguments::Constants,
-    cache,
+mod load;
+
+use crate::{
+    HostForm,
     images::{Image, Images},
-    source::{MOST_CONSTANT_BYTES, portable_text, text_with_constants, uses_constants},
+    source::{MOST_CONSTANT_BYTES, portable_text},
 };
-use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, Lowering,
-    Result,
-};
-use gpumem_runtime::Device;
+use gpumem_core::{Error, ErrorKind, HostFunction, Result};
 use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
-use std::{any::TypeId, borrow::Cow, fmt, marker::PhantomData, sync::Arc};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 
 /// A kernel as it is written: a name, parameters `P`, a portable source for GPUs, a body for the host. [`load`](Self::load)
-/// makes it a [`Kernel`] of a device.
+/// makes it a [`Kernel`](crate::Kernel) of a device.
 pub struct KernelDef<P> {
     name: String,
     source: Option<String>,
@@ -352,132 +348,6 @@ impl<P: Parameters> KernelDef<P> {
     pub fn race_checks(mut self, check: bool) -> Self {
         self.check = check;
         self
-    }
-
-    /// Loads the kernel on a device: its body where the device is the host; else a compiled program that fits
-    /// ([`image`](Self::image), then [`fatbin`](Self::fatbin), then [`ptx`](Self::ptx)); else the source, compiled
-    /// now or earlier.
-    ///
-    /// Compiled images are kept in memory and on disk. The key is everything that decides the image: source, prelude,
-    /// options, architecture, compiler. `GPUMEM_CACHE_DIR` names the directory (default: `gpumem` in the user's
-    /// directory for caches; `off`: none), `GPUMEM_CACHE_BYTES` the bytes that it may hold (default: 256 MiB). Sources
-    /// that include files are always compiled.
-    ///
-    /// # Errors
-    /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message and the source's own lines,
-    /// [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) without a source or a body for this kind of device,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if a [sealed](Self::sealed) program, body, flag or bound was
-    /// replaced, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
-    /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
-        self.load_on(device, true).map_err(|error| device.core().place(error).in_kernel(&self.name))
-    }
-
-    /// Returns the kernel that the device keeps under `key`, or loads what `declare` returns, and keeps that.
-    #[doc(hidden)] // for the library's own kernels
-    pub fn load_once<B: Backend>(
-        device: &Device<B>,
-        key: TypeId,
-        declare: impl FnOnce() -> Self,
-    ) -> Result<Kernel<P, B>>
-    where
-        P: 'static,
-    {
-        device.kept(key, || {
-            let declaration = declare();
-            let loaded = declaration.load_on(device, false);
-            loaded.map_err(|error| device.core().place(error).in_kernel(&declaration.name))
-        })
-    }
-
-    fn load_on<B: Backend>(&self, device: &Device<B>, keeps_open: bool) -> Result<Kernel<P, B>> {
-        let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
-        let core = device.core();
-        core.check("load")?;
-        self.check_seal()?;
-        let barrier = device.barrier();
-        let module = match barrier.lowering(BarrierPoint::Wave) {
-            Lowering::Suspend => {
-                let body =
-                    self.host.as_ref().ok_or_else(|| missing("a kernel without a body for the host"))?;
-                let shared = device.capabilities().shared_memory;
-                let executor = Executor::new(barrier.wave_size(), shared).race_checks(self.check);
-                let source = KernelSource::Host(vec![(self.name.clone(), body(executor))]);
-                core.note_loss(B::compile(&core.raw, &source, &self.options()))?
-            }
-            Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
-                (Ok(module), _) => module,
-                (Err(_), Some(source)) => cache::program(core, self.text(source, device), &self.options())?,
-                (Err(Some(error)), None) => return Err(error),
-                (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
-            },
-        };
-        let raw = core.note_loss(B::kernel(&module, &self.name))?;
-        let constants = match uses_constants::<P>() {
-            false => None,
-            true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
-                Some(Constants::on_host(device, self.constant_bytes_of(device))?)
-            }
-            true => Some(Constants::of_module(device, &module, &raw)?),
-        };
-        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes, constants, keeps_open))
-    }
-
-    /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
-    ///
-    /// # Errors
-    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) on the host. Otherwise as [`load`](Self::load).
-    pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
-        let core = device.core();
-        core.check("compile")?;
-        self.check_seal()?;
-        let barrier = device.barrier();
-        let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
-            (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
-            (Lowering::Source(_), None) => "compiling a kernel without source for a GPU",
-            (Lowering::Source(_), Some(source)) => {
-                let text = self.text(source, device);
-                core.counters.count_compilation();
-                let image = core.note_loss(B::compile_image(&core.raw, &text, &self.options()));
-                return image.map_err(|error| error.in_kernel(&self.name));
-            }
-        };
-        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(&self.name))
-    }
-
-    /// Compiles the source for an architecture of the backend `B`, by its name; this machine needs no such device. This
-    /// checks a kernel, and the result can be shipped as an [`image`](Self::image).
-    ///
-    /// # Errors
-    /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message, also for an architecture that it
-    /// does not know, [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for a name that is not of this backend,
-    /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
-    pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
-        let in_kernel = |error: Error| error.in_kernel(&self.name);
-        self.check_seal().map_err(in_kernel)?;
-        let Some(source) = &self.source else {
-            let what = "compiling a kernel without source for a GPU";
-            return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));
-        };
-        let constants = self.constant_bytes.min(MOST_CONSTANT_BYTES);
-        let text =
-            |wave_size| text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants);
-        B::compile_for(architecture, &text, &self.options()).map_err(in_kernel)
-    }
-
-    fn text<B: Backend>(&self, source: &str, device: &Device<B>) -> String {
-        let (wave_size, constants) = (device.barrier().wave_size(), self.constant_bytes_of(device));
-        text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants)
-    }
-
-    /// Bytes of constant memory on a device.
-    fn constant_bytes_of<B: Backend>(&self, device: &Device<B>) -> usize {
-        self.constant_bytes.min(device.capabilities().constant_memory).min(MOST_CONSTANT_BYTES)
-    }
-
-    fn options(&self) -> CompileOptions {
-        CompileOptions { flags: self.flags.clone(), contract: self.contract }
     }
 }
 
