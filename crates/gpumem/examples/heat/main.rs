@@ -1,50 +1,42 @@
 //! Heat spreads over a plate that several ranks share. Each has a band of rows, and exchanges the rows at its edges with its
 //! neighbours before every step (a halo exchange). Any number of ranks gives the same picture.
 //!
-//! `cargo run --release --features collectives --example heat -- --ranks 4`
+//! The ranks are threads, or the processes of a launcher:
+//!
+//! ```sh
+//! cargo run --release --features collectives --example heat -- --ranks 4
+//! mpiexec -n 4 target/release/examples/heat
+//! target/release/examples/heat --device cuda:0,cuda:1   # built with the feature `cuda` too
+//! ```
+
+mod band;
 
 use clap::Parser;
 use gpumem::{
-    Device, DeviceArray, LaunchConfig, Stream,
-    collectives::Communicator,
-    kernel::prelude::*,
-    ndarray::{Array2, Axis, Ix2, concatenate, s},
+    Device,
+    collectives::{Communicator, ProcessRank},
+    ndarray::Array2,
 };
-use std::path::PathBuf;
+use std::{path::PathBuf, thread};
 
 /// The heat of a plate after some steps.
 #[derive(Parser, Debug)]
 pub(crate) struct Options {
-    /// Ranks that share the plate.
-    #[arg(long, default_value_t = 1)]
-    ranks: usize,
+    /// Ranks that share the plate; by default one for each device. A launcher such as mpiexec starts a rank in each process.
+    #[arg(long)]
+    ranks: Option<usize>,
     /// Rows and columns of the plate.
     #[arg(long, default_value_t = 240)]
     size: usize,
     /// Number of steps.
     #[arg(long, default_value_t = 500)]
     steps: usize,
-    /// The device of all ranks.
-    #[arg(long, default_value = "host")]
-    device: String,
+    /// The devices of the ranks, in turn.
+    #[arg(long, default_value = "host", value_delimiter = ',')]
+    device: Vec<String>,
     /// The file of the picture.
     #[arg(long, default_value = "heat.png")]
     output: PathBuf,
-}
-
-/// One step: each cell gets the mean of its neighbours. The outer cells stay as they are.
-#[gpumem::kernel]
-fn step(before: View<f32, 2>, after: OwnView<f32, 2>) {
-    let (y, x, height, width) = (global_id(1), global_id(0), before.extent(0), before.extent(1));
-    if y >= height || x >= width {
-        return;
-    }
-    let inside = y > 0 && y + 1 < height && x > 0 && x + 1 < width;
-    after[own()] = if inside {
-        0.25 * ((before[[y - 1, x]] + before[[y + 1, x]]) + (before[[y, x - 1]] + before[[y, x + 1]]))
-    } else {
-        before[[y, x]]
-    };
 }
 
 /// A plate that is hot at its upper edge and in the middle.
@@ -55,84 +47,22 @@ pub(crate) fn plate(size: usize) -> Array2<f32> {
     })
 }
 
-/// One rank with its band of the plate.
-struct Band {
-    rank: Communicator<gpumem::AnyBackend>,
-    stream: Stream,
-    /// The rows of the band, with a row of each neighbour: now, and after the next step.
-    heat: DeviceArray<f32, Ix2>,
-    next: DeviceArray<f32, Ix2>,
-    /// Whether there is a neighbour above and below.
-    neighbours: [bool; 2],
-}
-
-impl Band {
-    fn new(rank: Communicator<gpumem::AnyBackend>, plate: &Array2<f32>) -> gpumem::Result<Self> {
-        let (number, ranks, rows) = (rank.rank(), rank.size(), plate.nrows());
-        let neighbours = [number > 0, number + 1 < ranks];
-        let [above, below] = neighbours.map(usize::from);
-        let (start, end) = (number * rows / ranks - above, (number + 1) * rows / ranks + below);
-        let stream = rank.device().stream()?;
-        let heat = stream.to_device(&plate.slice(s![start..end, ..]))?;
-        let next = stream.device_array(heat.raw_dim())?;
-        Ok(Self { rank, stream, heat, next, neighbours })
-    }
-
-    /// Exchanges the rows at the edges with the neighbours. Returns at once.
-    fn exchange(&mut self) -> gpumem::Result<()> {
-        let [has_above, has_below] = self.neighbours;
-        let number = self.rank.rank();
-        let (mut above, mut rest) = self.heat.split_at_mut(0, usize::from(has_above))?;
-        let rows = rest.shape()[0] - usize::from(has_below);
-        let (own, mut below) = rest.split_at_mut(0, rows)?;
-        let (first, last) = (own.slice(s![..1, ..])?, own.slice(s![-1.., ..])?);
-        self.rank.group(&self.stream, |group| {
-            if has_above {
-                group.send(&first, number - 1)?;
-                group.receive(&mut above, number - 1)?;
-            }
-            if has_below {
-                group.send(&last, number + 1)?;
-                group.receive(&mut below, number + 1)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// The rows of the band itself.
-    fn rows(&self) -> gpumem::Result<Array2<f32>> {
-        let [above, below] = self.neighbours.map(usize::from);
-        self.heat.slice(s![above..self.heat.shape()[0] - below, ..])?.copy_to_host()
-    }
-}
-
-/// The heat after so many steps, computed by so many ranks on a device.
+/// The heat after so many steps, computed by a rank on each device, in a thread of its own.
 ///
 /// # Errors
-/// Returns the first error of a rank.
-pub(crate) fn spread(
-    device: &Device,
-    plate: &Array2<f32>,
-    ranks: usize,
-    steps: usize,
-) -> gpumem::Result<Array2<f32>> {
-    let ranks = ranks.clamp(1, plate.nrows());
-    let kernel = step().load(device)?;
-    let ranks = Communicator::all(&vec![device.clone(); ranks])?;
-    let mut bands: Vec<Band> =
-        ranks.into_iter().map(|rank| Band::new(rank, plate)).collect::<Result<_, _>>()?;
-    for _ in 0..steps {
-        for band in &mut bands {
-            band.exchange()?;
-            let (rows, columns) = (band.heat.shape()[0] as u32, band.heat.shape()[1] as u32);
-            let config = LaunchConfig::new((columns.div_ceil(32), rows.div_ceil(8)), (32, 8));
-            kernel.launch(&band.stream, &config, (&band.heat, &mut band.next))?;
-            std::mem::swap(&mut band.heat, &mut band.next);
-        }
-    }
-    let rows: Vec<Array2<f32>> = bands.iter().map(Band::rows).collect::<Result<_, _>>()?;
-    let views: Vec<_> = rows.iter().map(|rows| rows.view()).collect();
-    Ok(concatenate(Axis(0), &views).unwrap_or_default())
+/// Returns the error of the first rank that failed.
+pub(crate) fn spread(devices: &[Device], plate: &Array2<f32>, steps: usize) -> gpumem::Result<Array2<f32>> {
+    let ranks = Communicator::all(devices)?;
+    let all: Vec<gpumem::Result<Array2<f32>>> = thread::scope(|scope| {
+        let start = |rank| scope.spawn(move || band::spread(rank, plate, steps));
+        let threads: Vec<_> = ranks.iter().map(start).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    // Every rank has the same.
+    all.into_iter().reduce(Result::and).unwrap_or_else(|| Ok(plate.clone()))
 }
 
 /// The heat as a picture.
@@ -145,8 +75,25 @@ pub(crate) fn picture(heat: &Array2<f32>) -> image::GrayImage {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Options { ranks, size, steps, device, output } = Options::parse();
-    let heat = spread(&Device::open(&device)?, &plate(size), ranks, steps)?;
-    picture(&heat).save(&output)?;
-    println!("{ranks} ranks, {steps} steps, total heat {:.3}, {}", heat.sum(), output.display());
+    let plate = plate(size);
+    let (rank, ranks, heat) = match ProcessRank::from_environment() {
+        Ok(process) if process.size > 1 => {
+            let local = process.local_rank.unwrap_or(process.rank);
+            let rank = Communicator::from_environment(&Device::open(&device[local % device.len()])?)?;
+            (rank.rank(), rank.size(), band::spread(&rank, &plate, steps)?)
+        }
+        // No launcher has started this process.
+        _ => {
+            let ranks = ranks.unwrap_or(device.len()).clamp(1, size);
+            let opened: Vec<Device> =
+                device.iter().map(|name| Device::open(name)).collect::<Result<_, _>>()?;
+            let of_ranks: Vec<Device> = opened.iter().cycle().take(ranks).cloned().collect();
+            (0, ranks, spread(&of_ranks, &plate, steps)?)
+        }
+    };
+    if rank == 0 {
+        picture(&heat).save(&output)?;
+        println!("{ranks} ranks, {steps} steps, total heat {:.3}, {}", heat.sum(), output.display());
+    }
     Ok(())
 }
