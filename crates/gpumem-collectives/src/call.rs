@@ -10,7 +10,8 @@ use gpumem_runtime::{
     internal::{Access, AllocationRef, ArrayRef},
 };
 use ndarray::Dimension;
-use std::ops::Range;
+use smallvec::SmallVec;
+use std::{ops::Range, sync::Arc};
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,6 +175,19 @@ pub(crate) struct Prepared<B: Backend> {
 impl<B: Backend> Prepared<B> {
     /// Checks that the arrays belong to the device of the stream, and can be used.
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
+        let context = &stream.timeline().context;
+        let is_usable = |place: &Option<Place<B>>| match place {
+            Some(place) => Arc::ptr_eq(place.memory.context(), context) && place.memory.is_fresh(),
+            None => true,
+        };
+        match is_usable(&self.source) && is_usable(&self.destination) {
+            true => Ok(()),
+            false => self.check_each(stream),
+        }
+    }
+
+    #[cold]
+    fn check_each(&self, stream: &Stream<B>) -> Result<()> {
         for place in self.source.iter().chain(&self.destination) {
             stream.timeline().check_owns(self.call.kind.name(), &place.memory)?;
             place.memory.check(self.call.kind.name())?;
@@ -183,15 +197,20 @@ impl<B: Backend> Prepared<B> {
 }
 
 /// The uses of memory by operations.
-pub(crate) fn accesses<B: Backend>(calls: &[Prepared<B>]) -> Vec<Access<'_, B>> {
-    let mut accesses = Vec::with_capacity(2 * calls.len());
+pub(crate) fn accesses<B: Backend>(calls: &[Prepared<B>]) -> Accesses<'_, B> {
+    let mut accesses = Accesses::new();
     for Prepared { source, destination, .. } in calls {
-        accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
-        accesses.extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
+        for (place, write) in [(source, false), (destination, true)] {
+            if let Some(Place { memory, extent }) = place.as_ref().filter(|place| !place.extent.is_empty()) {
+                accesses.push(Access { memory, extent: extent.clone(), write });
+            }
+        }
     }
-    accesses.retain(|access| !access.extent.is_empty());
     accesses
 }
+
+/// Those of one operation take no allocation.
+pub(crate) type Accesses<'a, B> = SmallVec<[Access<'a, B>; 2]>;
 
 /// An error of an argument.
 pub(crate) fn invalid<B: Backend>(

@@ -155,6 +155,9 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     /// Enqueues the copies after the operations.
     fn unpack(self) -> Result<()> {
         let Self { stream, unpack, .. } = self;
+        if unpack.is_empty() {
+            return Ok(());
+        }
         // All are enqueued, even if one is refused because the operation has failed by now.
         let unpacked: Vec<Result<()>> = unpack.into_iter().map(|unpack| (unpack.copy)(stream)).collect();
         unpacked.into_iter().collect()

@@ -31,7 +31,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         check_equal(self.stream, operation, source.shape(), destination.shape())?;
         let call = Call::new::<S::Elem>(Kind::AllReduce, source.len()).computing::<S::Elem, R>();
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, Some(from), Some(to), unpack)
     }
 
@@ -47,7 +47,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     {
         let (operation, _) = ("all_reduce", reduction);
         let call = Call::new::<M::Elem>(Kind::AllReduce, array.len()).computing::<M::Elem, R>();
-        let (to, unpack) = pack::destination(self.stream, operation, array.view_mut(), true)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
         self.add(call, Some(to.clone()), Some(to), unpack)
     }
 
@@ -103,7 +103,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
             let from = pack::source(self.stream, operation, array)?;
             return self.add(call, Some(from), None, None);
         }
-        let (to, unpack) = pack::destination(self.stream, operation, array.view_mut(), true)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
         self.add(call, Some(to.clone()), Some(to), unpack)
     }
 
@@ -123,7 +123,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
             let from = pack::source(self.stream, operation, array)?;
             return self.add(call, Some(from), None, None);
         }
-        let (to, unpack) = pack::destination(self.stream, operation, array.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, array, false)?;
         self.add(call, None, Some(to), unpack)
     }
 
@@ -146,7 +146,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         check_whole(self.stream, operation, (destination.shape(), source.shape()), self.size())?;
         let call = Call::new::<S::Elem>(Kind::AllGather, source.len());
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, Some(from), Some(to), unpack)
     }
 
@@ -162,7 +162,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let operation = "all_gather";
         check_blocks(self.stream, operation, array.shape(), self.size())?;
         let call = Call::new::<M::Elem>(Kind::AllGather, array.len() / self.size());
-        let (to, unpack) = pack::destination(self.stream, operation, array.view_mut(), true)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
         let own = to.block(self.communicator.rank(), call.bytes());
         self.add(call, Some(own), Some(to), unpack)
     }
@@ -188,7 +188,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         check_whole(self.stream, operation, (source.shape(), destination.shape()), self.size())?;
         let call = Call::new::<S::Elem>(Kind::ReduceScatter, destination.len()).computing::<S::Elem, R>();
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, Some(from), Some(to), unpack)
     }
 
@@ -210,7 +210,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         check_blocks(self.stream, operation, array.shape(), self.size())?;
         let count = array.len() / self.size();
         let call = Call::new::<M::Elem>(Kind::ReduceScatter, count).computing::<M::Elem, R>();
-        let (all, unpack) = pack::destination(self.stream, operation, array.view_mut(), true)?;
+        let (all, unpack) = pack::destination_of(self.stream, operation, array, true)?;
         let own = all.block(self.communicator.rank(), call.bytes());
         self.add(call, Some(all), Some(own), unpack)
     }
@@ -234,7 +234,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         check_blocks(self.stream, operation, source.shape(), self.size())?;
         let call = Call::new::<S::Elem>(Kind::AllToAll, source.len() / self.size());
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, Some(from), Some(to), unpack)
     }
 
@@ -263,7 +263,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let kind = Kind::AllToAllV { send: bytes(sent), receive: bytes(received) };
         let call = Call::new::<S::Elem>(kind, source.len());
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, Some(from), Some(to), unpack)
     }
 
@@ -317,7 +317,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         }
         let call = Call::new::<M::Elem>(Kind::Scatter { root }, destination.len());
         let from = source.map(|view| pack::source(self.stream, operation, &view)).transpose()?;
-        let (to, unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, from, Some(to), unpack)
     }
 
@@ -347,7 +347,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     {
         self.check_rank("receive", from)?;
         let call = Call::new::<M::Elem>(Kind::Receive { from }, destination.len());
-        let (to, unpack) = pack::destination(self.stream, "receive", destination.view_mut(), false)?;
+        let (to, unpack) = pack::destination_of(self.stream, "receive", destination, false)?;
         self.add(call, None, Some(to), unpack)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::call::Place;
 use gpumem_core::{Backend, Element, MemoryUse, Result};
-use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, Stream};
+use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, StorageMut, Stream};
 use ndarray::Dimension;
 
 type Copy<'a, B> = dyn FnOnce(&Stream<B>) -> Result<()> + 'a;
@@ -47,6 +47,20 @@ pub(crate) fn source<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     }
     // The log of uses keeps its memory alive.
     packed(stream, operation, array).map(|copy| Place::of(&copy))
+}
+
+/// As [`destination`], for an array: of a contiguous one no view is made.
+#[inline]
+pub(crate) fn destination_of<'a, B: Backend, S: StorageMut<Backend = B>, D: Dimension + 'a>(
+    stream: &Stream<B>,
+    operation: &'static str,
+    array: &'a mut ArrayBase<S, D>,
+    keeps: bool,
+) -> Result<(Place<B>, Option<Unpack<'a, B>>)> {
+    if array.is_c_contiguous() {
+        return Ok((Place::of(array), None));
+    }
+    destination(stream, operation, array.view_mut(), keeps)
 }
 
 /// Room for the packed elements of a destination, and the step that copies them there. `keeps` says whether the room

@@ -35,8 +35,12 @@ impl Record {
 
     /// Notes how an operation has ended.
     pub(crate) fn end(&mut self, sequence: u64, state: CollectiveState) {
-        let at = self.0.partition_point(|record| record.sequence < sequence);
-        if let Some(record) = self.0.get_mut(at).filter(|record| record.sequence == sequence) {
+        // The numbers follow each other.
+        let first = self.0.front().map_or(0, |record| record.sequence);
+        let at = sequence.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+        if let Some(record) =
+            at.and_then(|at| self.0.get_mut(at)).filter(|record| record.sequence == sequence)
+        {
             record.state = state;
         }
     }

@@ -75,7 +75,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let own = [&rows[rank..=rank], &destination.shape()[1..]].concat();
         check_equal(self.stream, operation, source.shape(), &own)?;
         let from = pack::source(self.stream, operation, source)?;
-        let (to, mut unpack) = pack::destination(self.stream, operation, destination.view_mut(), false)?;
+        let (to, mut unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         let mut before = 0;
         for (root, rows) in rows.iter().enumerate() {
             let call = Call::new::<S::Elem>(Kind::Broadcast { root }, rows * row);

@@ -78,14 +78,13 @@ impl CudaStream {
 
     pub(crate) fn is_capturing(&self) -> Result<bool> {
         const OPERATION: &str = "cuStreamIsCapturing";
-        let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
+        let api = self.owner.device.api();
         // An integer, because a newer driver may answer with a value that the enum lacks.
-        let mut state = 0u32;
-        let place = (&raw mut state).cast::<CUstreamCaptureStatus>();
+        let state = Cell::new(0u32);
+        let place = state.as_ptr().cast::<CUstreamCaptureStatus>();
         // SAFETY: a place for the enum, whose C type is that integer.
-        device.check(unsafe { device.api().cuStreamIsCapturing(self.raw, place) }, OPERATION)?;
-        Ok(state != 0)
+        self.call(OPERATION, || unsafe { api.cuStreamIsCapturing(self.raw, place) })?;
+        Ok(state.get() != 0)
     }
 
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {

@@ -42,7 +42,7 @@ impl<B: Backend> Link<B> {
     fn find_failure(self: &Arc<Self>, state: &mut State<B>) {
         let since = match (&state.calling, state.pending.front(), state.phase) {
             (_, Some(first), _) => first.called.since.max(state.progress),
-            (Some(calling), None, _) => calling.since,
+            (Some(since), None, _) => *since,
             (None, None, Phase::Joining) => state.progress,
             _ => return,
         };

@@ -8,7 +8,7 @@ use super::{
     turn::{self, Last, Turn},
 };
 use crate::{
-    call::{Kind, Place, Prepared, accesses},
+    call::{Accesses, Kind, Prepared, accesses},
     record::{self, Observed},
 };
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Result, Stream as _};
@@ -20,7 +20,7 @@ use gpumem_runtime::{
 use smallvec::SmallVec;
 use std::{
     ptr::with_exposed_provenance_mut,
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
     time::Instant,
 };
 
@@ -40,7 +40,7 @@ pub(super) type Turns<'a, B> = SmallVec<[(*const Turn<B>, MutexGuard<'a, Last<B>
 /// A rank whose stream is ready for the calls.
 struct ReadyRank<'a, B: Backend> {
     own: &'a OwnCalls<'a, B>,
-    accesses: Vec<Access<'a, B>>,
+    accesses: Accesses<'a, B>,
     target: Target,
     called: IssuedCall,
     observed: Option<Observed>,
@@ -50,6 +50,14 @@ struct ReadyRank<'a, B: Backend> {
 /// none waits for another one of this thread.
 pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
     parts.iter().try_for_each(OwnCalls::check)?;
+    if let [own] = parts
+        && !own.link.options.check
+    {
+        // As below, for the usual case.
+        let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = own.link.turn.as_ref().map(|turn| turn.begin());
+        return own.enqueue(last.as_deref_mut());
+    }
     // Two threads with several ranks each take the locks in one order.
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -123,6 +131,21 @@ fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
 }
 
 impl<B: Backend> OwnCalls<'_, B> {
+    /// As [`enqueue`], for one rank, with its locks.
+    fn enqueue(&self, mut last: Option<&mut Last<B>>) -> Result<()> {
+        if let Some(last) = &last {
+            turn::wait(last, self.link.communicator, self.stream)?;
+        }
+        let ready = [self.begin()?];
+        let called = call(&ready);
+        let [ready] = ready;
+        let submission = ready.end(&called)?;
+        if let Some(last) = &mut last {
+            turn::note(last, self.link.communicator, self.stream, submission);
+        }
+        Ok(())
+    }
+
     /// Refuses what cannot be enqueued, before anything is.
     fn check(&self) -> Result<()> {
         let Self { link, stream, operation, .. } = self;
@@ -134,6 +157,9 @@ impl<B: Backend> OwnCalls<'_, B> {
             let what = "an operation of several ranks while its stream is being captured";
             return Err(link.device.core().error(operation, ErrorKind::Unsupported { what }));
         }
+        if link.has_joined.load(Ordering::Acquire) {
+            return Ok(());
+        }
         link.wait_ready(operation).map(drop)
     }
 
@@ -144,8 +170,8 @@ impl<B: Backend> OwnCalls<'_, B> {
         let mut accesses = accesses(calls);
         let mut writes: SmallVec<[MemoryUse; 2]> = SmallVec::new();
         for Prepared { call, destination, target, .. } in *calls {
-            writes.extend(destination.as_ref().map(Place::used));
-            writes.extend(*target);
+            destination.iter().for_each(|place| writes.push(place.used()));
+            target.iter().for_each(|target| writes.push(*target));
             if matches!(call.kind, Kind::Barrier) {
                 let ArrayRef { memory, layout } = link.barrier.place();
                 accesses.push(Access::write(memory, layout.extent()));
@@ -155,14 +181,9 @@ impl<B: Backend> OwnCalls<'_, B> {
             timeline.refuse_poisoned_sources(operation, &accesses)?;
         }
         let last = timeline.last_submission();
-        let follows = {
-            let state = link.lock();
-            state
-                .pending
-                .back()
-                .is_some_and(|pending| pending.submission == last && Arc::ptr_eq(&pending.timeline, timeline))
-        };
-        if !follows {
+        if link.last_submission.swap(0, Ordering::Relaxed) != last
+            || link.last_stream.load(Ordering::Relaxed) != timeline.id()
+        {
             // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
             timeline.wait_target(last)?;
         }
@@ -183,7 +204,7 @@ impl<B: Backend> OwnCalls<'_, B> {
             state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
         }
         let called = IssuedCall { operation, sequence, parts, since: Instant::now(), writes };
-        state.calling = Some(called.clone());
+        state.calling = Some(called.since);
         link.watch(&mut state);
         drop(state);
         let target = Target {
@@ -245,6 +266,8 @@ impl<B: Backend> ReadyRank<'_, B> {
         if state.pending.is_empty() {
             state.progress = Instant::now();
         }
+        link.last_stream.store(timeline.id(), Ordering::Relaxed);
+        link.last_submission.store(submission, Ordering::Relaxed);
         state.pending.push_back(Pending { called, timeline: timeline.clone(), submission });
         link.watch(&mut state);
         Ok(submission)

@@ -17,7 +17,10 @@ use gpumem_runtime::Device;
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     ptr::null_mut,
-    sync::{Arc, Condvar, Mutex, Once, atomic::AtomicU64},
+    sync::{
+        Arc, Condvar, Mutex, Once,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     thread,
 };
 
@@ -71,6 +74,9 @@ pub(crate) fn join<B: Backend>(
         size,
         options: options.clone(),
         order: Mutex::new(()),
+        has_joined: AtomicBool::new(false),
+        last_stream: AtomicU64::new(0),
+        last_submission: AtomicU64::new(0),
         turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
         barrier,
         registered: Mutex::new(Registrations::new()),
@@ -121,7 +127,10 @@ fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i
             drop(state);
             link.abort_handle(Handle(handle));
         }
-        Ok(()) => state.phase = Phase::Ready(Handle(handle)),
+        Ok(()) => {
+            state.phase = Phase::Ready(Handle(handle));
+            link.has_joined.store(true, Ordering::Release);
+        }
         Err(failure) => {
             let why = failure.to_string();
             state.revoked.get_or_insert(CollectiveCause::Library { why });

@@ -13,7 +13,10 @@ use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64},
+    },
     time::{Duration, Instant},
 };
 
@@ -63,8 +66,8 @@ pub(super) struct Pending<B: Backend> {
 pub(super) struct State<B: Backend> {
     pub(super) phase: Phase,
     pub(super) sequence: u64,
-    /// The operation for which a thread is inside the library.
-    pub(super) calling: Option<IssuedCall>,
+    /// Since when a thread is inside the library.
+    pub(super) calling: Option<Instant>,
     pub(super) pending: VecDeque<Pending<B>>,
     /// From so many of them on, a call looks which are done.
     pub(super) prune_from: usize,
@@ -92,6 +95,11 @@ pub(super) struct Link<B: Backend> {
     pub(super) options: Options,
     /// Held while an operation is enqueued: two threads would reverse the order on the stream.
     pub(super) order: Mutex<()>,
+    /// Whether the communicator has been set up. It may have ended since.
+    pub(super) has_joined: AtomicBool,
+    /// The stream of the last operation that was enqueued, and its submission: 0 if there is none. Used with `order` only.
+    pub(super) last_stream: AtomicU64,
+    pub(super) last_submission: AtomicU64,
     /// Shared with the other communicators of the device, unless they may be called in any order.
     pub(super) turn: Option<Arc<Turn<B>>>,
     /// What a barrier reduces.

@@ -6,13 +6,12 @@ use super::{
     Link,
     calls::pointer,
     join::driver,
-    link::{Handle, IssuedCall, Phase},
+    link::{Handle, Phase},
 };
 use crate::call::Place;
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
 use gpumem_nccl_sys::{Failure, ncclComm_t};
 use gpumem_runtime::internal::may_block;
-use smallvec::SmallVec;
 use std::{collections::HashMap, ffi::c_void, ops::Range, ptr::null_mut, sync::PoisonError, time::Instant};
 
 /// What the library gives for memory that it knows.
@@ -143,8 +142,7 @@ impl<B: Backend> Link<B> {
                 return Err(self.error(operation, state.sequence, cause));
             }
         };
-        let (sequence, since, writes) = (state.sequence, Instant::now(), SmallVec::new());
-        state.calling = Some(IssuedCall { operation, sequence, parts: 0, since, writes });
+        state.calling = Some(Instant::now());
         drop(state);
         let done = self.device.with_current(|| body(communicator));
         self.lock().calling = None;

@@ -64,12 +64,26 @@ const MAX_BYTES: usize = isize::MAX as usize;
 /// 1. there are as many strides as axes;
 /// 2. the product of all lengths other than 0, times the element size, is at most `isize::MAX`;
 /// 3. every byte of every element lies in `0..=isize::MAX`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     shape: Shape,
     strides: Strides,
     offset: usize,
     item: usize,
+}
+
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Self {
+        let Self { shape, strides, offset, item } = self;
+        // Copies the numbers at once. `SmallVec::clone` takes them one by one, and every view is a clone.
+        Self {
+            shape: Shape::from_slice(shape),
+            strides: Strides::from_slice(strides),
+            offset: *offset,
+            item: *item,
+        }
+    }
 }
 
 impl Layout {

@@ -173,9 +173,15 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<R> {
         self.check_all(operation, accesses)?;
         match accesses {
-            [only] => self.wait_and_see(operation, LockedLogs(&mut [LockedLog::one(only)]), look),
-            all => self.wait_and_see(operation, LockedLogs(&mut LockedLog::all(all)), look),
+            [only] => return self.wait_and_see(operation, LockedLogs(&mut [LockedLog::one(only)]), look),
+            [first, second] => {
+                if let Some(mut both) = LockedLog::two(first, second) {
+                    return self.wait_and_see(operation, LockedLogs(&mut both), look);
+                }
+            }
+            _ => {}
         }
+        self.wait_and_see(operation, LockedLogs(&mut LockedLog::all(accesses)), look)
     }
 
     /// Law 8: part of a failed operation may be under way, so the call waits for its memory before it returns the error.
