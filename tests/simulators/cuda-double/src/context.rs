@@ -174,6 +174,15 @@ driver! {
         Ok(())
     }
 
+    fn cuCtxSetCurrent(context: CUcontext) {
+        device_of(context)?;
+        STACK.with_borrow_mut(|stack| {
+            stack.pop();
+            stack.push(context);
+        });
+        Ok(())
+    }
+
     in _device fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         // SAFETY: the caller has room for both.
         unsafe {

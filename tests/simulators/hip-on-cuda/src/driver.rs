@@ -77,6 +77,7 @@ functions! {
         fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int);
         fn cuCtxPushCurrent_v2(context: CUcontext);
         fn cuCtxPopCurrent_v2(context: *mut CUcontext);
+        fn cuCtxSetCurrent(context: CUcontext);
         fn cuCtxSynchronize();
         fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
         fn cuCtxGetLimit(value: *mut usize, limit: CUlimit);

@@ -129,6 +129,18 @@ impl Cuda {
         Ok(())
     }
 
+    /// Makes a device's context the driver's current one of this thread, if `HIP_ON_CUDA_CURRENT` is set: for a library of CUDA
+    /// that stands in for one of AMD's, as NCCL does for RCCL. Otherwise a program's own current context is left alone.
+    pub(crate) fn set_current(&self, ordinal: hipDevice_t) -> Outcome {
+        static IS_WANTED: OnceLock<bool> = OnceLock::new();
+        if !*IS_WANTED.get_or_init(|| env::var_os("HIP_ON_CUDA_CURRENT").is_some()) {
+            return Ok(());
+        }
+        let context = self.context(ordinal)?;
+        // SAFETY: the context stays alive until the process ends.
+        unsafe { self.api.cuCtxSetCurrent(context) }.hip()
+    }
+
     /// Makes a device's context the driver's current one of this thread for as long as the result lives. HIP has no
     /// such notion, and a program may use CUDA beside it, whose current context must come back.
     pub(crate) fn enter(&self, ordinal: hipDevice_t) -> Outcome<Current<'_>> {

@@ -74,7 +74,9 @@ exports! {
 
     fn hipSetDevice(device: c_int) -> hipError_t {
         call(|| {
-            cuda()?.handle(device)?;
+            let cuda = cuda()?;
+            cuda.handle(device)?;
+            cuda.set_current(device)?;
             state::set_device(device);
             Ok(())
         })

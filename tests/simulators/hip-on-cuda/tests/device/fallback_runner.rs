@@ -78,4 +78,6 @@ fn our_library_works_over_a_double_of_the_driver() {
         let variables = [(DOUBLE, "1"), ("HIP_ON_CUDA_REQUIRE", "1"), ("HIP_ON_CUDA_VERSION", version)];
         run_with(&libraries, &variables);
     }
+    // A library of CUDA's sees the device that HIP has chosen.
+    run_with(&libraries, &[(DOUBLE, "1"), ("HIP_ON_CUDA_REQUIRE", "1"), ("HIP_ON_CUDA_CURRENT", "1")]);
 }
