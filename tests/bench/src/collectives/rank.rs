@@ -227,13 +227,16 @@ impl Rank {
         calls: usize,
         checks: bool,
     ) -> Result<Taken> {
-        let start = Instant::now();
-        for _ in 0..calls {
-            self.call(operation, arrays, step, checks)?;
-        }
-        let enqueue = start.elapsed();
-        self.stream.synchronize()?;
-        Ok(Taken { enqueue, all: start.elapsed() })
+        // The raw calls find the device current too.
+        self.ours.device().with_current(|| {
+            let start = Instant::now();
+            for _ in 0..calls {
+                self.call(operation, arrays, step, checks)?;
+            }
+            let enqueue = start.elapsed();
+            self.stream.synchronize()?;
+            Ok(Taken { enqueue, all: start.elapsed() })
+        })
     }
 
     /// The number of calls in a round, of a call that takes so long: the same for all ranks.
