@@ -147,6 +147,9 @@ class Communicator:
     def barrier(self, stream: _StreamOrNone = None) -> None: ...
     def group(self, stream: _StreamOrNone = None) -> Group:
         """A context manager that collects operations, and enqueues them at its end as one piece of work."""
+    @staticmethod
+    def group_all(communicators: Sequence[Communicator]) -> Groups:
+        """As ``group``, for several ranks that one thread drives: on GPUs it has to call their operations in this way."""
     def synchronize(self, stream: _StreamOrNone = None) -> None:
         """Waits until the operations of the stream are done."""
     def split(self, colour: int | None, key: int = 0) -> Communicator | None:
@@ -178,6 +181,15 @@ class Group:
     def send(self, array: Any, to: int) -> None: ...
     def receive(self, array: Any, source: int) -> None: ...
     def barrier(self) -> None: ...
+
+@final
+class Groups:
+    """A group for each of several ranks. All of their operations are enqueued together at the end of a ``with`` statement."""
+
+    def __enter__(self) -> list[Group]: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
 
 @final
 class Event:

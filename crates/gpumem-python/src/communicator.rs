@@ -2,8 +2,10 @@
 
 mod given;
 mod group;
+mod groups;
 mod join;
 mod operation;
+mod run;
 use crate::{
     device,
     error::raise,
@@ -16,9 +18,11 @@ use gpumem::{
     collectives::{self, CommunicatorId, ProcessRank},
 };
 pub(crate) use group::Group;
+pub(crate) use groups::Groups;
 use join::{library, look_in_packages, options};
 use operation::{GivenArray, Kind, Operation};
 use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyBytes};
+use run::{Part, run};
 use std::{
     path::PathBuf,
     sync::{
@@ -72,23 +76,11 @@ impl Communicator {
         py.detach(|| call(&own)).map_err(raise)
     }
 
-    /// Enqueues operations as one piece of work. Waits if an array is one of the host, and copies the results there.
-    fn run(&self, py: Python<'_>, stream: &gpumem::Stream, mut operations: Vec<Operation>) -> PyResult<()> {
-        let (own, on) = (self.alive()?, stream.clone());
-        let call = move || {
-            let called = own.group(&on, |group| operations.iter_mut().try_for_each(|each| each.add(group)));
-            (called, operations)
-        };
-        // On a GPU the first call may wait until all ranks have joined.
-        let (called, operations) = match self.is_in_use.swap(true, Ordering::Relaxed) {
-            true => py.detach(call),
-            false => while_interruptible(py, call)?,
-        };
-        called.map_err(raise)?;
-        if operations.iter().any(Operation::is_of_host) {
-            wait(py, stream)?;
-        }
-        operations.iter().try_for_each(|operation| operation.copy_back(py))
+    /// Operations of this rank, to be enqueued together.
+    fn part(&self, stream: gpumem::Stream, operations: Vec<Operation>) -> PyResult<Part> {
+        let own = self.alive()?;
+        let is_first = !self.is_in_use.swap(true, Ordering::Relaxed);
+        Ok(Part { own, stream, operations, is_first })
     }
 
     /// Runs one operation.
@@ -101,7 +93,7 @@ impl Communicator {
     ) -> PyResult<()> {
         let stream = self.stream(stream);
         let operation = Operation::new(kind, arrays, (self.rank, &stream))?;
-        self.run(py, &stream, vec![operation])
+        run(py, vec![self.part(stream, vec![operation])?])
     }
 }
 
@@ -360,6 +352,14 @@ impl Communicator {
     #[pyo3(signature = (stream=None))]
     fn group(slf: &Bound<'_, Self>, stream: Option<GivenStream>) -> Group {
         Group::new(slf.clone().unbind(), slf.get().stream(stream))
+    }
+
+    /// As `group`, for several ranks that one thread drives: a context manager with a group for each, in their order. On GPUs
+    /// such a thread has to call operations in this way, because the call for one rank may wait for that of another.
+    #[staticmethod]
+    #[pyo3(signature = (communicators))]
+    fn group_all(py: Python<'_>, communicators: Vec<Bound<'_, Self>>) -> PyResult<Groups> {
+        Groups::new(py, communicators)
     }
 
     /// Waits until the operations of the stream are done.

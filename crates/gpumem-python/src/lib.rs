@@ -38,7 +38,7 @@ mod module {
     use crate::{
         array::convert::conversion_kernel,
         cleanup::{MemoryReport, defer_cleanup, memory_report},
-        communicator::{Communicator, Group},
+        communicator::{Communicator, Group, Groups},
         device::{Device, get_current_device, list_devices, select_device, synchronize},
         device_array::DeviceNDArray,
         error::GpuMemError,

@@ -268,3 +268,41 @@ def test_joining_is_interrupted_by_the_keyboard():
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert "interrupted" in done.stdout and time.monotonic() - began < 20, done.stdout + done.stderr
+
+
+def test_one_thread_calls_the_operations_of_several_ranks_together():
+    """Each rank sends before any of them receives."""
+    all_ranks = ranks(3)
+    own = [uploaded(rank, [float(rank.rank), 1.0]) for rank in all_ranks]
+    left = [uploaded(rank, [-1.0, -1.0]) for rank in all_ranks]
+    with gpumem.Communicator.group_all(all_ranks) as groups:
+        assert len(groups) == 3
+        for rank, group in enumerate(groups):
+            group.send(own[rank], (rank + 1) % 3)
+            group.receive(left[rank], (rank + 2) % 3)
+    assert [array.copy_to_host()[0] for array in left] == [2.0, 0.0, 1.0]
+    totals = [np.array([rank + 1.0]) for rank in range(3)]
+    with gpumem.Communicator.group_all(all_ranks) as groups:
+        for group, total in zip(groups, totals):
+            group.all_reduce(total)
+    assert [total.tolist() for total in totals] == [[6.0]] * 3
+
+
+def test_ranks_of_one_thread_do_not_write_each_others_arrays():
+    first, second = ranks(2)
+    array = uploaded(first, [1.0, 2.0])
+    with pytest.raises(ValueError):
+        with gpumem.Communicator.group_all([first, second]) as groups:
+            for group in groups:
+                group.all_reduce(array)
+    assert array.copy_to_host().tolist() == [1.0, 2.0]
+    groups = gpumem.Communicator.group_all([first, first])
+    with pytest.raises(KeyError, match="planted"):
+        with groups as (one, other):
+            one.all_reduce(array)
+            raise KeyError("planted")
+    with groups:  # nothing of it is left
+        pass
+    with pytest.raises(RuntimeError, match="before the others"):
+        with groups as (one, other):
+            one.__exit__(None, None, None)

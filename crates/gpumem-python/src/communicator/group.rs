@@ -5,6 +5,7 @@ use super::{
     given::computed,
     in_place_or,
     operation::{GivenArray, Kind, Operation},
+    run::{Part, run},
 };
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,26 @@ pub(crate) struct Group {
 impl Group {
     pub(super) fn new(communicator: Py<Communicator>, stream: gpumem::Stream) -> Self {
         Self { communicator, stream, operations: Mutex::new(None) }
+    }
+
+    /// Begins to collect operations.
+    pub(super) fn begin(&self) -> PyResult<()> {
+        let mut operations = self.lock();
+        if operations.is_some() {
+            return Err(PyRuntimeError::new_err("the group has begun already"));
+        }
+        *operations = Some(Vec::new());
+        Ok(())
+    }
+
+    /// Ends the group. Returns its operations.
+    pub(super) fn take(&self) -> Option<Vec<Operation>> {
+        self.lock().take()
+    }
+
+    /// Operations of this rank on the group's stream.
+    pub(super) fn part(&self, operations: Vec<Operation>) -> PyResult<Part> {
+        self.communicator.get().part(self.stream.clone(), operations)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Vec<Operation>>> {
@@ -46,12 +67,7 @@ impl Group {
 #[pymethods]
 impl Group {
     fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
-        let mut operations = slf.lock();
-        if operations.is_some() {
-            return Err(PyRuntimeError::new_err("the group has begun already"));
-        }
-        *operations = Some(Vec::new());
-        drop(operations);
+        slf.begin()?;
         Ok(slf)
     }
 
@@ -64,9 +80,9 @@ impl Group {
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let _ = (value, traceback);
-        let operations = self.lock().take();
+        let operations = self.take();
         if let (true, Some(operations)) = (kind.is_none(), operations) {
-            self.communicator.get().run(py, &self.stream, operations)?;
+            run(py, vec![self.part(operations)?])?;
         }
         Ok(false)
     }

@@ -1,0 +1,48 @@
+//! How operations that were collected are enqueued.
+
+use super::{Own, operation::Operation};
+use crate::{
+    error::raise,
+    wait::{wait, while_interruptible},
+};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The operations of one rank that are enqueued together.
+pub(super) struct Part {
+    pub(super) own: Arc<Own>,
+    pub(super) stream: gpumem::Stream,
+    pub(super) operations: Vec<Operation>,
+    /// Whether the communicator has called no operation before.
+    pub(super) is_first: bool,
+}
+
+/// Enqueues the operations of each rank as one piece of work. Waits if an array is one of the host, and copies the results there.
+pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
+    // On a GPU the first call may wait until all ranks have joined.
+    let may_wait = parts.iter().any(|part| part.is_first);
+    let call = move || (enqueue(&mut parts), parts);
+    let (called, parts) = if may_wait { while_interruptible(py, call)? } else { py.detach(call) };
+    called.map_err(raise)?;
+    for Part { stream, operations, .. } in &parts {
+        if operations.iter().any(Operation::is_of_host) {
+            wait(py, stream)?;
+        }
+    }
+    parts.iter().flat_map(|part| &part.operations).try_for_each(|operation| operation.copy_back(py))
+}
+
+fn enqueue(parts: &mut [Part]) -> gpumem::Result<()> {
+    if let [Part { own, stream, operations, .. }] = parts {
+        return own.group(stream, |group| operations.iter_mut().try_for_each(|each| each.add(group)));
+    }
+    let (mut ends, mut lists) = (Vec::new(), Vec::new());
+    for Part { own, stream, operations, .. } in parts {
+        ends.push((&**own, &*stream));
+        lists.push(operations);
+    }
+    Own::group_all(&ends, |groups| {
+        let mut each = groups.iter_mut().zip(lists);
+        each.try_for_each(|(group, list)| list.iter_mut().try_for_each(|operation| operation.add(group)))
+    })
+}
