@@ -11,7 +11,7 @@ use gpumem_runtime::{
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,19 +175,6 @@ pub(crate) struct Prepared<B: Backend> {
 impl<B: Backend> Prepared<B> {
     /// Checks that the arrays belong to the device of the stream, and can be used.
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
-        let context = &stream.timeline().context;
-        let is_usable = |place: &Option<Place<B>>| match place {
-            Some(place) => Arc::ptr_eq(place.memory.context(), context) && place.memory.is_fresh(),
-            None => true,
-        };
-        match is_usable(&self.source) && is_usable(&self.destination) {
-            true => Ok(()),
-            false => self.check_each(stream),
-        }
-    }
-
-    #[cold]
-    fn check_each(&self, stream: &Stream<B>) -> Result<()> {
         for place in self.source.iter().chain(&self.destination) {
             stream.timeline().check_owns(self.call.kind.name(), &place.memory)?;
             place.memory.check(self.call.kind.name())?;

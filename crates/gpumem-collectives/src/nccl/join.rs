@@ -17,10 +17,7 @@ use gpumem_runtime::Device;
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     ptr::null_mut,
-    sync::{
-        Arc, Condvar, Mutex, Once,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Condvar, Mutex, Once, atomic::AtomicU64},
     thread,
 };
 
@@ -74,9 +71,6 @@ pub(crate) fn join<B: Backend>(
         size,
         options: options.clone(),
         order: Mutex::new(()),
-        has_joined: AtomicBool::new(false),
-        last_stream: AtomicU64::new(0),
-        last_submission: AtomicU64::new(0),
         turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
         barrier,
         registered: Mutex::new(Registrations::new()),
@@ -127,10 +121,7 @@ fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i
             drop(state);
             link.abort_handle(Handle(handle));
         }
-        Ok(()) => {
-            state.phase = Phase::Ready(Handle(handle));
-            link.has_joined.store(true, Ordering::Release);
-        }
+        Ok(()) => state.phase = Phase::Ready(Handle(handle)),
         Err(failure) => {
             let why = failure.to_string();
             state.revoked.get_or_insert(CollectiveCause::Library { why });

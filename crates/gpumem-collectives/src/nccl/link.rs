@@ -13,10 +13,7 @@ use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
@@ -95,11 +92,6 @@ pub(super) struct Link<B: Backend> {
     pub(super) options: Options,
     /// Held while an operation is enqueued: two threads would reverse the order on the stream.
     pub(super) order: Mutex<()>,
-    /// Whether the communicator has been set up. It may have ended since.
-    pub(super) has_joined: AtomicBool,
-    /// The stream of the last operation that was enqueued, and its submission: 0 if there is none. Used with `order` only.
-    pub(super) last_stream: AtomicU64,
-    pub(super) last_submission: AtomicU64,
     /// Shared with the other communicators of the device, unless they may be called in any order.
     pub(super) turn: Option<Arc<Turn<B>>>,
     /// What a barrier reduces.

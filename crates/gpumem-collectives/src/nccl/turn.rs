@@ -41,10 +41,5 @@ pub(super) fn wait<B: Backend>(last: &Last<B>, communicator: u64, stream: &Strea
 
 /// Notes an operation as the last one.
 pub(super) fn note<B: Backend>(last: &mut Last<B>, communicator: u64, stream: &Stream<B>, submission: u64) {
-    match last {
-        Some((of, timeline, noted)) if Arc::ptr_eq(timeline, stream.timeline()) => {
-            (*of, *noted) = (communicator, submission);
-        }
-        _ => *last = Some((communicator, stream.timeline().clone(), submission)),
-    }
+    *last = Some((communicator, stream.timeline().clone(), submission));
 }
