@@ -98,19 +98,18 @@ impl<B: Backend> Timeline<B> {
         result
     }
 
-    /// Makes the stream wait for everything that the logs name, and shows it to `look`.
+    /// Makes the stream wait for everything that the logs name, after `begin`.
     #[inline(always)]
-    pub(super) fn wait_and_see<R>(
+    pub(super) fn begin_and_wait<R>(
         &self,
         operation: &'static str,
         mut logs: LockedLogs<'_, '_, B>,
-        look: impl FnOnce(&B::Stream) -> Result<R>,
+        begin: impl FnOnce(&mut Queue<B>) -> Result<R>,
     ) -> Result<R> {
-        let queue = self.wait_for_dependencies(operation, self.queue.lock(), &mut logs)?;
-        match queue.raw.as_deref() {
-            Some(raw) => look(raw),
-            None => Err(stale(&self.context, operation)),
-        }
+        let mut queue = self.queue.lock();
+        let begun = begin(&mut queue)?;
+        self.wait_for_dependencies(operation, queue, &mut logs)?;
+        Ok(begun)
     }
 
     /// The queue, locked, when the stream waits for everything that conflicts with the uses.

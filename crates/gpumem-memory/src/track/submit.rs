@@ -3,6 +3,7 @@
 use super::{
     Timeline, Tracked,
     locked_logs::{LockedLog, LockedLogs},
+    queue::{Queue, stale},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, MemoryUses, POISONED, Result, with_uses};
 use std::{ops::Range, sync::Arc};
@@ -164,24 +165,68 @@ impl<B: Backend> Timeline<B> {
     /// [submitted](Self::submit) later. The caller sees to it that no other conflicting use comes between.
     ///
     /// # Errors
-    /// Returns the error of the driver or of `look`. Nothing has been enqueued but waits then.
+    /// Returns the error of the driver or of `look`, which is called before anything is enqueued.
     pub fn prepare<R>(
         &self,
         operation: &'static str,
         accesses: &[Access<'_, B>],
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
+        self.prepare_with(operation, accesses, |queue| self.look(operation, queue, look))
+    }
+
+    /// As [`prepare`](Self::prepare), for work that may wait for other devices or processes. First it leaves an event, unless
+    /// `last` is the last submission: streams that need earlier work of this one do not wait for them.
+    ///
+    /// # Errors
+    /// As for [`prepare`](Self::prepare). Nothing has been enqueued but waits then.
+    pub fn prepare_after<R>(
+        &self,
+        last: Option<u64>,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        look: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<R> {
+        self.prepare_with(operation, accesses, |queue| {
+            let seen = self.look(operation, queue, look)?;
+            let submission = queue.submission;
+            if last != Some(submission) && !self.is_complete(submission) && !queue.events.has(submission) {
+                self.record(queue)?;
+            }
+            Ok(seen)
+        })
+    }
+
+    /// Makes the stream wait for everything that the uses conflict with, after `begin`.
+    fn prepare_with<R>(
+        &self,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        begin: impl FnOnce(&mut Queue<B>) -> Result<R>,
+    ) -> Result<R> {
         self.check_all(operation, accesses)?;
         match accesses {
-            [only] => return self.wait_and_see(operation, LockedLogs(&mut [LockedLog::one(only)]), look),
+            [only] => return self.begin_and_wait(operation, LockedLogs(&mut [LockedLog::one(only)]), begin),
             [first, second] => {
                 if let Some(mut both) = LockedLog::two(first, second) {
-                    return self.wait_and_see(operation, LockedLogs(&mut both), look);
+                    return self.begin_and_wait(operation, LockedLogs(&mut both), begin);
                 }
             }
             _ => {}
         }
-        self.wait_and_see(operation, LockedLogs(&mut LockedLog::all(accesses)), look)
+        self.begin_and_wait(operation, LockedLogs(&mut LockedLog::all(accesses)), begin)
+    }
+
+    fn look<R>(
+        &self,
+        operation: &'static str,
+        queue: &Queue<B>,
+        look: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<R> {
+        match queue.raw.as_deref() {
+            Some(raw) => self.context.note_loss(look(raw)),
+            None => Err(stale(&self.context, operation)),
+        }
     }
 
     /// Law 8: part of a failed operation may be under way, so the call waits for its memory before it returns the error.
