@@ -11,7 +11,7 @@ use gpumem_runtime::{
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,13 +81,13 @@ impl Kind {
 pub(crate) struct Computation {
     pub(crate) name: &'static str,
     pub(crate) function: Reduce,
-    /// The same for MPI.
-    pub(crate) step: Step,
+    /// Makes the same for MPI.
+    pub(crate) step: fn() -> Step,
 }
 
 impl Computation {
     pub(crate) fn of<T: Element, R: Reduction<T>>() -> Self {
-        Self { name: R::NAME, function: reduce::<T, R>, step: Step::of::<T, R>() }
+        Self { name: R::NAME, function: reduce::<T, R>, step: Step::of::<T, R> }
     }
 }
 
@@ -136,18 +136,25 @@ impl Call {
 }
 
 /// Packed elements in memory of the rank's device.
-#[derive(Debug)]
-pub(crate) struct Place<B: Backend> {
-    pub(crate) memory: AllocationRef<B>,
+#[derive(Debug, Clone)]
+pub(crate) struct Place<'a, B: Backend> {
+    /// Borrowed from an array, or that of a packed copy.
+    pub(crate) memory: Cow<'a, AllocationRef<B>>,
     /// Bytes of the allocation.
     pub(crate) extent: Range<usize>,
 }
 
-impl<B: Backend> Place<B> {
+impl<'a, B: Backend> Place<'a, B> {
     /// The bytes of an array: its elements, if it is contiguous in row-major order.
-    pub(crate) fn of<S: Storage<Backend = B>, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+    #[inline]
+    pub(crate) fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
         let ArrayRef { memory, layout } = array.place();
-        Self { memory: memory.clone(), extent: layout.extent() }
+        Self { memory: Cow::Borrowed(memory), extent: layout.extent() }
+    }
+
+    /// The same bytes, with a reference to the memory of its own.
+    pub(crate) fn into_owned(self) -> Place<'static, B> {
+        Place { memory: Cow::Owned(self.memory.into_owned()), extent: self.extent }
     }
 
     /// The bytes as something that is written.
@@ -163,18 +170,28 @@ impl<B: Backend> Place<B> {
 
 /// An operation of one rank with its arrays.
 #[derive(Debug)]
-pub(crate) struct Prepared<B: Backend> {
+pub(crate) struct Prepared<'a, B: Backend> {
     pub(crate) call: Call,
-    /// Whether the destination is a source too, beyond `source`.
-    pub(crate) source: Option<Place<B>>,
-    pub(crate) destination: Option<Place<B>>,
+    pub(crate) source: Option<Place<'a, B>>,
+    pub(crate) destination: Option<Place<'a, B>>,
     /// Where a copy after the operation puts the elements of the destination.
     pub(crate) target: Option<MemoryUse>,
 }
 
-impl<B: Backend> Prepared<B> {
+impl<B: Backend> Prepared<'_, B> {
     /// Checks that the arrays belong to the device of the stream, and can be used.
+    #[inline]
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
+        let context = &stream.timeline().context;
+        let is_usable =
+            |place: &Place<'_, B>| Arc::ptr_eq(place.memory.context(), context) && place.memory.is_fresh();
+        let mut places = [&self.source, &self.destination].into_iter().flatten();
+        if context.is_usable() && places.all(is_usable) { Ok(()) } else { self.check_each(stream) }
+    }
+
+    /// What is wrong with the arrays, if anything is.
+    #[cold]
+    fn check_each(&self, stream: &Stream<B>) -> Result<()> {
         for place in self.source.iter().chain(&self.destination) {
             stream.timeline().check_owns(self.call.kind.name(), &place.memory)?;
             place.memory.check(self.call.kind.name())?;
@@ -184,7 +201,7 @@ impl<B: Backend> Prepared<B> {
 }
 
 /// The uses of memory by operations.
-pub(crate) fn accesses<B: Backend>(calls: &[Prepared<B>]) -> Accesses<'_, B> {
+pub(crate) fn accesses<'a, B: Backend>(calls: &'a [Prepared<'_, B>]) -> Accesses<'a, B> {
     let mut accesses = Accesses::new();
     for Prepared { source, destination, .. } in calls {
         for (place, write) in [(source, false), (destination, true)] {

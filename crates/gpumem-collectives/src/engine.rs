@@ -15,7 +15,7 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 
     /// Enqueues operations as one piece of work of the stream. Their arrays are packed, and belong to the stream's
     /// device.
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()>;
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()>;
 
     /// Enqueues the operations of several ranks that this thread drives: none of them needs a later call of the thread to go
     /// on. The parts are of this engine.
@@ -34,13 +34,13 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
     fn failure(&self) -> Option<CollectiveError>;
 
     /// Prepares memory of the rank's device for operations. It is held until it is taken back or the rank's part has ended.
-    fn register(&self, place: Place<B>) -> Result<()> {
+    fn register(&self, place: Place<'_, B>) -> Result<()> {
         drop(place);
         Ok(())
     }
 
     /// Takes back one registration.
-    fn deregister(&self, place: &Place<B>) -> Result<()> {
+    fn deregister(&self, place: &Place<'_, B>) -> Result<()> {
         let _ = place;
         Ok(())
     }
@@ -63,7 +63,7 @@ pub(crate) struct RankCalls<'a, B: Backend> {
     pub(crate) engine: &'a dyn Engine<B>,
     pub(crate) stream: &'a Stream<B>,
     pub(crate) operation: &'static str,
-    pub(crate) calls: &'a [Prepared<B>],
+    pub(crate) calls: &'a [Prepared<'a, B>],
 }
 
 /// A rank's end of a part, with its rank and the number of ranks there.

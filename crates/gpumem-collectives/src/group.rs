@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Group<'g, 'c, B: Backend> {
     pub(crate) communicator: &'c Communicator<B>,
     pub(crate) stream: &'c Stream<B>,
-    calls: SmallVec<[Prepared<B>; 1]>,
+    calls: SmallVec<[Prepared<'g, B>; 1]>,
     unpack: Vec<Unpack<'g, B>>,
 }
 
@@ -61,7 +61,9 @@ impl<B: Backend> Communicator<B> {
         if let Some(RankCalls { engine, stream, operation, calls }) = group.part() {
             engine.enqueue(stream, operation, calls)?;
         }
-        group.unpack()?;
+        if !group.unpack.is_empty() {
+            group.unpack()?;
+        }
         Ok(value)
     }
 
@@ -105,7 +107,7 @@ impl<B: Backend> Communicator<B> {
             first.engine.enqueue_all(&parts)?;
         }
         drop(parts);
-        let unpacked: Vec<Result<()>> = groups.into_iter().map(Group::unpack).collect();
+        let unpacked: Vec<Result<()>> = groups.iter_mut().map(Group::unpack).collect();
         unpacked.into_iter().collect::<Result<()>>()?;
         Ok(value)
     }
@@ -121,8 +123,8 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     pub(crate) fn add(
         &mut self,
         call: Call,
-        source: Option<Place<B>>,
-        destination: Option<Place<B>>,
+        source: Option<Place<'g, B>>,
+        destination: Option<Place<'g, B>>,
         unpack: Option<Unpack<'g, B>>,
     ) -> Result<()> {
         let target = unpack.as_ref().map(|unpack| unpack.target);
@@ -153,13 +155,10 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     }
 
     /// Enqueues the copies after the operations.
-    fn unpack(self) -> Result<()> {
-        let Self { stream, unpack, .. } = self;
-        if unpack.is_empty() {
-            return Ok(());
-        }
+    fn unpack(&mut self) -> Result<()> {
+        let unpack = std::mem::take(&mut self.unpack).into_iter();
         // All are enqueued, even if one is refused because the operation has failed by now.
-        let unpacked: Vec<Result<()>> = unpack.into_iter().map(|unpack| (unpack.copy)(stream)).collect();
+        let unpacked: Vec<Result<()>> = unpack.map(|unpack| (unpack.copy)(self.stream)).collect();
         unpacked.into_iter().collect()
     }
 }

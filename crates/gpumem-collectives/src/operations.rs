@@ -316,7 +316,9 @@ impl<'g, B: Backend> Group<'g, '_, B> {
             check_whole(self.stream, operation, (source.shape(), destination.shape()), self.size())?;
         }
         let call = Call::new::<M::Elem>(Kind::Scatter { root }, destination.len());
-        let from = source.map(|view| pack::source(self.stream, operation, &view)).transpose()?;
+        let from = source
+            .map(|view| pack::source(self.stream, operation, &view).map(Place::into_owned))
+            .transpose()?;
         let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
         self.add(call, from, Some(to), unpack)
     }
@@ -376,13 +378,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     }
 }
 
-impl<B: Backend> Clone for Place<B> {
-    fn clone(&self) -> Self {
-        Self { memory: self.memory.clone(), extent: self.extent.clone() }
-    }
-}
-
-impl<B: Backend> Place<B> {
+impl<B: Backend> Place<'_, B> {
     /// The block of this number, of blocks of so many bytes.
     fn block(&self, number: usize, bytes: usize) -> Self {
         self.part(number * bytes, bytes)

@@ -37,16 +37,17 @@ fn room<S: Storage, D: Dimension>(
 }
 
 /// The packed elements of a source.
-pub(crate) fn source<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+#[inline]
+pub(crate) fn source<'a, B: Backend, S: Storage<Backend = B>, D: Dimension>(
     stream: &Stream<B>,
     operation: &'static str,
-    array: &ArrayBase<S, D>,
-) -> Result<Place<B>> {
+    array: &'a ArrayBase<S, D>,
+) -> Result<Place<'a, B>> {
     if array.is_c_contiguous() {
         return Ok(Place::of(array));
     }
     // The log of uses keeps its memory alive.
-    packed(stream, operation, array).map(|copy| Place::of(&copy))
+    packed(stream, operation, array).map(|copy| Place::of(&copy).into_owned())
 }
 
 /// As [`destination`], for an array: of a contiguous one no view is made.
@@ -56,7 +57,7 @@ pub(crate) fn destination_of<'a, B: Backend, S: StorageMut<Backend = B>, D: Dime
     operation: &'static str,
     array: &'a mut ArrayBase<S, D>,
     keeps: bool,
-) -> Result<(Place<B>, Option<Unpack<'a, B>>)> {
+) -> Result<(Place<'a, B>, Option<Unpack<'a, B>>)> {
     if array.is_c_contiguous() {
         return Ok((Place::of(array), None));
     }
@@ -70,12 +71,12 @@ pub(crate) fn destination<'a, B: Backend, T: Element, D: Dimension + 'a>(
     operation: &'static str,
     mut array: DeviceViewMut<'a, T, D, B>,
     keeps: bool,
-) -> Result<(Place<B>, Option<Unpack<'a, B>>)> {
+) -> Result<(Place<'a, B>, Option<Unpack<'a, B>>)> {
     if array.is_c_contiguous() {
-        return Ok((Place::of(&array), None));
+        return Ok((Place::of(&array).into_owned(), None));
     }
     let room = if keeps { packed(stream, operation, &array)? } else { room(stream, operation, &array)? };
-    let place = Place::of(&room);
+    let place = Place::of(&room).into_owned();
     let target = Place::of(&array).used();
     let copy = move |stream: &Stream<B>| {
         stream.copy_to_device(&mut array, &room).map_err(|error| error.in_operation(operation))

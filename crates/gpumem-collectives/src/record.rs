@@ -5,6 +5,7 @@ use gpumem_core::{Backend, CollectiveCall, CollectiveRecord, CollectiveState};
 use gpumem_runtime::internal::{CollectiveInfo, Timeline};
 use std::{
     collections::VecDeque,
+    ops::Range,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -33,14 +34,13 @@ impl Record {
         self.0.truncate(self.0.partition_point(|record| record.sequence < sequence));
     }
 
-    /// Notes how an operation has ended.
-    pub(crate) fn end(&mut self, sequence: u64, state: CollectiveState) {
+    /// Notes how the operations of these numbers that were still under way have ended.
+    pub(crate) fn end(&mut self, sequences: Range<u64>, state: CollectiveState) {
         // The numbers follow each other.
         let first = self.0.front().map_or(0, |record| record.sequence);
-        let at = sequence.checked_sub(first).and_then(|at| usize::try_from(at).ok());
-        if let Some(record) =
-            at.and_then(|at| self.0.get_mut(at)).filter(|record| record.sequence == sequence)
-        {
+        let at = |sequence: u64| (sequence.saturating_sub(first) as usize).min(self.0.len());
+        let ended = at(sequences.start)..at(sequences.end);
+        for record in self.0.range_mut(ended).filter(|record| record.state == CollectiveState::UnderWay) {
             record.state = state;
         }
     }
@@ -97,8 +97,8 @@ impl Observed {
     }
 
     /// When the operations have been enqueued.
-    pub(crate) fn end<B: Backend>(self, timeline: &Arc<Timeline<B>>, writers: Vec<Write>) {
-        let Self { called, reached } = self;
+    pub(crate) fn end<B: Backend>(&self, timeline: &Arc<Timeline<B>>, writers: Vec<Write>) {
+        let (called, reached) = (self.called, self.reached.clone());
         let _ = timeline.when_done("record_memory", move |outcome| {
             let reached = reached.get().copied().unwrap_or(called);
             for write in writers.into_iter().filter(|_| outcome.is_ok()) {
@@ -118,8 +118,8 @@ mod tests {
         for sequence in 0..KEPT as u64 + 5 {
             record.begin(sequence, CollectiveCall::new("all_reduce", "f32", 4));
         }
-        record.end(2, CollectiveState::Failed);
-        record.end(KEPT as u64, CollectiveState::Done);
+        record.end(0..3, CollectiveState::Failed);
+        record.end(KEPT as u64..KEPT as u64 + 1, CollectiveState::Done);
         let all = record.all();
         assert_eq!((all.len(), all[0].sequence), (KEPT, 5), "the oldest are forgotten");
         let done: Vec<u64> = all

@@ -37,7 +37,7 @@ impl<B: Backend> Communicator<B> {
         self.engine.deregister(&self.own_place("deregister", array)?)
     }
 
-    fn own_place<S, D>(&self, operation: &'static str, array: &ArrayBase<S, D>) -> Result<Place<B>>
+    fn own_place<'a, S, D>(&self, operation: &'static str, array: &'a ArrayBase<S, D>) -> Result<Place<'a, B>>
     where
         S: Storage<Backend = B>,
         D: Dimension,

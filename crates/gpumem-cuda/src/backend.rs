@@ -84,6 +84,7 @@ unsafe impl Backend for Cuda {
         unsafe { buffer.release(device) }
     }
 
+    #[inline]
     fn with_current(device: &CudaDevice, work: &mut dyn FnMut()) {
         let _current = device.enter("cuCtxPushCurrent");
         work();

@@ -68,7 +68,7 @@ impl End {
 }
 
 /// The bytes of a packed array.
-pub(crate) fn span<B: Backend>(place: Option<&Place<B>>) -> Span {
+pub(crate) fn span<B: Backend>(place: Option<&Place<'_, B>>) -> Span {
     let found = place.filter(|place| !place.extent.is_empty());
     found.map_or(Span::default(), |place| Span {
         address: place.address() as usize,
@@ -77,7 +77,7 @@ pub(crate) fn span<B: Backend>(place: Option<&Place<B>>) -> Span {
 }
 
 impl<B: Backend> Engine<B> for End {
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
         let timeline = stream.timeline();
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);

@@ -253,7 +253,7 @@ impl Shared {
             if matches!(error.cause, CollectiveCause::Timeout { .. }) {
                 error.recent = own.record.told();
             }
-            own.record.end(sequence, CollectiveState::Failed);
+            own.record.end(sequence..sequence + 1, CollectiveState::Failed);
             own.failure = Some(error.clone());
         }
         error
@@ -262,7 +262,7 @@ impl Shared {
     /// Notes that an operation of a rank has ended well.
     pub(crate) fn note_done(&self, rank: usize, sequence: u64) {
         if let Some(own) = self.lock().ranks.get_mut(rank) {
-            own.record.end(sequence, CollectiveState::Done);
+            own.record.end(sequence..sequence + 1, CollectiveState::Done);
         }
     }
 

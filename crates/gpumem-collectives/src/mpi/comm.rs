@@ -147,14 +147,14 @@ impl Comm {
         if matches!(error.cause, CollectiveCause::Timeout { .. }) {
             error.recent = state.record.told();
         }
-        state.record.end(sequence, CollectiveState::Failed);
+        state.record.end(sequence..sequence + 1, CollectiveState::Failed);
         state.failure = Some(error.clone());
         error
     }
 
     /// Notes that an operation has ended well.
     pub(crate) fn note_done(&self, sequence: u64) {
-        self.lock().record.end(sequence, CollectiveState::Done);
+        self.lock().record.end(sequence..sequence + 1, CollectiveState::Done);
     }
 
     /// The last operations.

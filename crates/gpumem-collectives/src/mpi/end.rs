@@ -54,7 +54,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         self
     }
 
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
         let timeline = stream.timeline();
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,7 @@ pub(crate) struct Made {
 impl Made {
     /// The type and the operation of a reduction.
     pub(crate) fn of(&mut self, mpi: &Mpi, computation: &Computation) -> Result<(Object, Object), MpiError> {
-        let step = &computation.step;
+        let step = (computation.step)();
         if let Some(known) = standard(step.element, computation.name) {
             return Ok(known);
         }

@@ -131,7 +131,7 @@ impl Staging {
         }
         if let Some(computation) = &call.computation {
             // SAFETY: the buffer is aligned for every element, and has at least those of the destination.
-            unsafe { computation.step.finish(self.receive.as_mut_ptr(), call.count, ranks) };
+            unsafe { (computation.step)().finish(self.receive.as_mut_ptr(), call.count, ranks) };
         }
         let to = with_exposed_provenance_mut::<u8>(destination.address);
         // SAFETY: the destination has so many bytes (the caller's promise), and so has the buffer, which is apart from it.

@@ -44,12 +44,12 @@ pub(super) fn pointer(address: u64) -> *mut c_void {
     with_exposed_provenance_mut(address as usize)
 }
 
-fn address<B: Backend>(place: Option<&Place<B>>) -> u64 {
+fn address<B: Backend>(place: Option<&Place<'_, B>>) -> u64 {
     place.map_or(0, Place::address)
 }
 
 /// Whether an operation is several calls of the library.
-fn is_several<B: Backend>(target: &Target, prepared: &Prepared<B>) -> bool {
+fn is_several<B: Backend>(target: &Target, prepared: &Prepared<'_, B>) -> bool {
     match prepared.call.kind {
         Kind::AllToAll | Kind::AllToAllV { .. } => true,
         Kind::Gather { root } | Kind::Scatter { root } => target.rank == root,
@@ -58,7 +58,7 @@ fn is_several<B: Backend>(target: &Target, prepared: &Prepared<B>) -> bool {
 }
 
 /// Whether operations have to be called as a group.
-pub(super) fn needs_group<B: Backend>(target: &Target, calls: &[Prepared<B>]) -> bool {
+pub(super) fn needs_group<B: Backend>(target: &Target, calls: &[Prepared<'_, B>]) -> bool {
     calls.len() > 1 || calls.iter().any(|prepared| is_several(target, prepared))
 }
 
@@ -72,7 +72,7 @@ impl Target {
     /// # Safety
     /// The communicator and the stream are alive. The places of the operation are valid until the stream has done it, and
     /// nothing else uses them meanwhile.
-    pub(super) unsafe fn call<B: Backend>(&self, prepared: &Prepared<B>) -> Result<(), Failure> {
+    pub(super) unsafe fn call<B: Backend>(&self, prepared: &Prepared<'_, B>) -> Result<(), Failure> {
         let Self { library, communicator, stream, rank, size, .. } = *self;
         let Prepared { call, source, destination, .. } = prepared;
         let bytes = call.bytes();

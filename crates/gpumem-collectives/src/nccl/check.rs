@@ -67,7 +67,7 @@ fn one(call: &Call) -> [u8; 24] {
 }
 
 /// What a rank calls: its first operation, how many there are, and a hash of all.
-fn fingerprint(calls: &[Prepared<impl Backend>]) -> Option<[u8; BYTES]> {
+fn fingerprint(calls: &[Prepared<'_, impl Backend>]) -> Option<[u8; BYTES]> {
     let all: Vec<[u8; 24]> =
         calls.iter().map(|prepared| &prepared.call).filter(|call| concerns_all(call)).map(one).collect();
     let mut bytes = [0; BYTES];
@@ -106,7 +106,7 @@ struct Exchange<'a, B: Backend> {
     bytes: Vec<u8>,
     stream: Stream<B>,
     all: DeviceArray<u8, Ix1, B>,
-    calls: [Prepared<B>; 1],
+    calls: [Prepared<'static, B>; 1],
 }
 
 /// Compares the bytes of this rank with those of all ranks, in their order.
@@ -134,9 +134,9 @@ fn exchange<'a, B: Backend>(
         let stream = own.link.private_stream()?;
         let source = stream.to_device(&*bytes)?;
         let all = stream.to_device(&vec![0_u8; bytes.len() * own.link.size])?;
-        let (source, destination) = (Some(Place::of(&source)), Some(Place::of(&all)));
+        let (source, destination) = (Place::of(&source).into_owned(), Place::of(&all).into_owned());
         let call = Call::new::<u8>(Kind::AllGather, bytes.len());
-        let calls = [Prepared { call, source, destination, target: None }];
+        let calls = [Prepared { call, source: Some(source), destination: Some(destination), target: None }];
         exchanges.push(Exchange { own, bytes, stream, all, calls });
     }
     let together: Vec<OwnCalls<'_, B>> = exchanges
@@ -165,7 +165,7 @@ fn same_calls(own: &[u8], all: &[u8]) -> Option<CollectiveCause> {
 }
 
 /// Bytes to each rank and from each, for each operation with blocks of different lengths.
-fn blocks(calls: &[Prepared<impl Backend>]) -> Vec<u8> {
+fn blocks(calls: &[Prepared<'_, impl Backend>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for prepared in calls {
         if let Kind::AllToAllV { send, receive } = &prepared.call.kind {
@@ -217,7 +217,7 @@ impl<'a, B: Backend> Exchange<'a, B> {
         for prepared in self.own.calls {
             let sequence = state.sequence;
             state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
-            state.record.end(sequence, CollectiveState::Failed);
+            state.record.end(sequence..sequence + 1, CollectiveState::Failed);
             state.sequence += 1;
         }
         Err(link.error(operation, sequence, cause))

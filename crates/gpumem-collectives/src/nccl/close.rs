@@ -27,7 +27,7 @@ impl<B: Backend> Watched for Link<B> {
         self.find_failure(&mut state);
         self.destroy_if_idle(&mut state);
         let is_joining = matches!(state.phase, Phase::Joining) && state.revoked.is_none();
-        let is_active = !state.pending.is_empty() || state.calling.is_some() || is_joining;
+        let is_active = !state.pending.is_empty() || state.is_calling || is_joining;
         state.is_watched = is_active;
         is_active
     }
@@ -40,12 +40,9 @@ impl<B: Backend> Watched for Link<B> {
 impl<B: Backend> Link<B> {
     /// Revokes the communicator if the library reports an error, or an operation is late.
     fn find_failure(self: &Arc<Self>, state: &mut State<B>) {
-        let since = match (&state.calling, state.pending.front(), state.phase) {
-            (_, Some(first), _) => first.called.since.max(state.progress),
-            (Some(since), None, _) => *since,
-            (None, None, Phase::Joining) => state.progress,
-            _ => return,
-        };
+        if !state.is_calling && state.pending.is_empty() && !matches!(state.phase, Phase::Joining) {
+            return;
+        }
         if let Phase::Ready(Handle(handle)) = state.phase {
             let mut found = ncclResult_t::ncclSuccess;
             let library = self.library;
@@ -61,7 +58,7 @@ impl<B: Backend> Link<B> {
             }
         }
         let after = self.options.timeout;
-        if since.elapsed() >= after {
+        if state.progress.elapsed() >= after {
             self.revoke_locked(state, CollectiveCause::Timeout { after, missing: Vec::new() });
         }
     }
@@ -70,7 +67,7 @@ impl<B: Backend> Link<B> {
     fn destroy_if_idle(self: &Arc<Self>, state: &mut State<B>) {
         if state.has_left
             && state.pending.is_empty()
-            && state.calling.is_none()
+            && !state.is_calling
             && let Phase::Ready(handle) = state.phase
         {
             state.phase = Phase::Closing;

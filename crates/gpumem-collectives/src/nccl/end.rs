@@ -22,7 +22,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         self.0.wait_ready("join").map(drop)
     }
 
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }])
     }
 
@@ -47,11 +47,11 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         self.0.lock().failure.clone()
     }
 
-    fn register(&self, place: Place<B>) -> Result<()> {
+    fn register(&self, place: Place<'_, B>) -> Result<()> {
         self.0.register(place)
     }
 
-    fn deregister(&self, place: &Place<B>) -> Result<()> {
+    fn deregister(&self, place: &Place<'_, B>) -> Result<()> {
         self.0.deregister(place)
     }
 

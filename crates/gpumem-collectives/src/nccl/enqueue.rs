@@ -4,14 +4,14 @@ use super::{
     Link,
     calls::{self, Target},
     check,
-    link::{Handle, IssuedCall, Pending, Phase},
+    link::{Handle, IssuedCall, Pending, Writes},
     turn::{self, Last, Turn},
 };
 use crate::{
     call::{Accesses, Kind, Prepared, accesses},
     record::{self, Observed},
 };
-use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Result, Stream as _};
+use gpumem_core::{Backend, CollectiveCause, ErrorKind, POISONED, RawStream, Result, Stream as _};
 use gpumem_nccl_sys::Failure;
 use gpumem_runtime::{
     Stream,
@@ -20,8 +20,8 @@ use gpumem_runtime::{
 use smallvec::SmallVec;
 use std::{
     ptr::with_exposed_provenance_mut,
+    slice,
     sync::{Arc, MutexGuard, PoisonError},
-    time::Instant,
 };
 
 /// The operations of one rank.
@@ -29,7 +29,7 @@ pub(super) struct OwnCalls<'a, B: Backend> {
     pub(super) link: &'a Arc<Link<B>>,
     pub(super) stream: &'a Stream<B>,
     pub(super) operation: &'static str,
-    pub(super) calls: &'a [Prepared<B>],
+    pub(super) calls: &'a [Prepared<'a, B>],
     /// Whether it is an operation of the caller, which gets a number.
     pub(super) counts: bool,
 }
@@ -49,15 +49,20 @@ struct ReadyRank<'a, B: Backend> {
 /// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
 /// none waits for another one of this thread.
 pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
-    parts.iter().try_for_each(OwnCalls::check)?;
     if let [own] = parts
         && !own.link.options.check
     {
         // One rank needs no lists, which take a fourth of the time of a call without the library.
+        may_block(own.operation)?;
+        if own.link.last.is_none() {
+            // Outside the locks: the other ranks may join after operations of other communicators.
+            own.link.wait_ready(own.operation)?;
+        }
         let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = own.link.turn.as_ref().map(|turn| turn.begin());
         return own.enqueue(last.as_deref_mut());
     }
+    parts.iter().try_for_each(OwnCalls::check)?;
     // Two threads with several ranks each take the locks in one order.
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -96,7 +101,7 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut 
     }
     let called = call(&begun);
     let mut ended = Ok(());
-    for ready in begun {
+    for ready in &begun {
         let turn = ready.own.link.turn.as_ref().map(Arc::as_ptr);
         let own = ready.own;
         match ready.end(&called) {
@@ -112,6 +117,7 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut 
 }
 
 /// Calls the library for all ranks.
+#[inline(always)]
 fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
     let Some(first) = begun.first() else { return Ok(()) };
     let calls = || {
@@ -132,13 +138,16 @@ fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
 
 impl<B: Backend> OwnCalls<'_, B> {
     /// As [`enqueue`], for one rank, with its locks.
+    #[inline]
     fn enqueue(&self, mut last: Option<&mut Last<B>>) -> Result<()> {
-        if let Some(last) = &last {
+        if let Some(last) = &last
+            && turn::is_of_another(last, self.link.communicator)
+        {
+            self.check()?;
             turn::wait(last, self.link.communicator, self.stream)?;
         }
-        let ready = [self.begin()?];
-        let called = call(&ready);
-        let [ready] = ready;
+        let ready = self.begin()?;
+        let called = call(slice::from_ref(&ready));
         let submission = ready.end(&called)?;
         if let Some(last) = &mut last {
             turn::note(last, self.link.communicator, self.stream, submission);
@@ -146,67 +155,50 @@ impl<B: Backend> OwnCalls<'_, B> {
         Ok(())
     }
 
-    /// Refuses what cannot be enqueued, before anything is.
+    /// Refuses what [`begin`](Self::begin) would refuse, before anything else is enqueued.
     fn check(&self) -> Result<()> {
         let Self { link, stream, operation, .. } = self;
         let timeline = stream.timeline();
         timeline.check(operation)?;
         // The library's calls may wait for other ranks.
         may_block(operation)?;
-        if timeline.with_raw(operation, B::is_capturing)? {
-            let what = "an operation of several ranks while its stream is being captured";
-            return Err(link.device.core().error(operation, ErrorKind::Unsupported { what }));
-        }
+        timeline.with_raw(operation, |raw| self.look(raw))?;
         link.wait_ready(operation).map(drop)
     }
 
+    /// The handle of the stream, unless the stream is being captured.
+    fn look(&self, raw: &B::Stream) -> Result<RawStream> {
+        if B::is_capturing(raw)? {
+            let what = "an operation of several ranks while its stream is being captured";
+            return Err(self.link.device.core().error(self.operation, ErrorKind::Unsupported { what }));
+        }
+        Ok(raw.raw())
+    }
+
     /// Makes the stream wait for other uses of the arrays.
+    #[inline(always)] // into the path of one rank: after the library's call little of this code is in the caches
     fn begin(&self) -> Result<ReadyRank<'_, B>> {
         let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline();
         let mut accesses = accesses(calls);
-        let mut writes: SmallVec<[MemoryUse; 2]> = SmallVec::new();
-        for Prepared { call, destination, target, .. } in *calls {
-            destination.iter().for_each(|place| writes.push(place.used()));
-            target.iter().for_each(|target| writes.push(*target));
-            if matches!(call.kind, Kind::Barrier) {
-                let ArrayRef { memory, layout } = link.barrier.place();
-                accesses.push(Access::write(memory, layout.extent()));
-            }
+        if calls.iter().any(|prepared| matches!(prepared.call.kind, Kind::Barrier)) {
+            let ArrayRef { memory, layout } = link.barrier.place();
+            accesses.push(Access::write(memory, layout.extent()));
         }
         if POISONED.is_any() {
             timeline.refuse_poisoned_sources(operation, &accesses)?;
         }
-        let last = timeline.last_submission();
-        let follows = {
-            let state = link.lock();
-            state
-                .pending
-                .back()
-                .is_some_and(|pending| pending.submission == last && Arc::ptr_eq(&pending.timeline, timeline))
-        };
-        if !follows {
-            // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
-            timeline.wait_target(last)?;
-        }
+        let raw =
+            timeline.prepare_after(link.last.on(timeline), operation, &accesses, |raw| self.look(raw))?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
-        let raw = timeline.prepare(operation, &accesses, |raw| Ok(raw.raw()))?;
-        let mut state = link.lock();
+        let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
         state.prune_many();
-        let Handle(communicator) = match state.phase {
-            Phase::Ready(handle) if state.revoked.is_none() => handle,
-            _ => {
-                let cause = state.revoked.clone().unwrap_or(CollectiveCause::Aborted { rank: link.rank });
-                return Err(link.error(operation, state.sequence, cause));
-            }
-        };
         let sequence = state.sequence;
         let parts = if self.counts { calls.len() as u64 } else { 0 };
         for (sequence, prepared) in (sequence..sequence + parts).zip(*calls) {
             state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
         }
-        let called = IssuedCall { operation, sequence, parts, since: Instant::now(), writes };
-        state.calling = Some(called.since);
+        state.begin_call();
         link.watch(&mut state);
         drop(state);
         let target = Target {
@@ -217,23 +209,37 @@ impl<B: Backend> OwnCalls<'_, B> {
             size: link.size,
             barrier: link.barrier.address(),
         };
+        let called = IssuedCall { operation, sequence, parts };
         Ok(ReadyRank { own: self, accesses, target, called, observed })
+    }
+
+    /// What the operations write, or the copies after them.
+    fn writes(&self) -> Writes {
+        let mut writes = Writes::new();
+        for Prepared { destination, target, .. } in self.calls {
+            destination.iter().for_each(|place| writes.push(place.used()));
+            target.iter().for_each(|target| writes.push(*target));
+        }
+        writes
     }
 }
 
 impl<B: Backend> ReadyRank<'_, B> {
+    /// Takes the call back: the library was not called.
     fn cancel(&self) {
-        let mut state = self.own.link.lock();
-        state.calling = None;
+        let link = self.own.link;
+        let mut state = link.lock();
+        state.is_calling = false;
         state.record.take_back(self.called.sequence);
         drop(state);
-        self.own.link.changed.notify_all();
+        link.changed.notify_all();
     }
 
     /// Notes the uses of the arrays. Returns the submission.
-    fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own: OwnCalls { link, stream, operation, calls, .. }, accesses, called, observed, .. } =
-            self;
+    #[inline(always)]
+    fn end(&self, outcome: &Result<(), Failure>) -> Result<u64> {
+        let Self { own, accesses, called, observed, .. } = self;
+        let OwnCalls { link, stream, operation, calls, .. } = own;
         let timeline = stream.timeline();
         if POISONED.is_any() {
             for place in calls.iter().filter_map(|prepared| prepared.destination.as_ref()) {
@@ -242,16 +248,16 @@ impl<B: Backend> ReadyRank<'_, B> {
             }
         }
         // Noted even after a failure: part of it may be under way.
-        let submitted = timeline.submit(operation, &accesses, |_| Ok(()));
+        let submitted = timeline.submit(operation, accesses, |_| Ok(()));
         let submitted = submitted.map(|submitted| submitted.submission);
-        if let Some(observed) = observed.filter(|_| submitted.is_ok()) {
+        if let Some(observed) = observed.as_ref().filter(|_| submitted.is_ok()) {
             let writers = (called.sequence..).zip(*calls).filter_map(|(sequence, prepared)| {
                 record::writer(timeline, (link.rank, sequence), &prepared.call)
             });
             observed.end(timeline, writers.collect());
         }
         let mut state = link.lock();
-        state.calling = None;
+        state.is_calling = false;
         state.sequence += called.parts;
         if let Err(failure) = outcome {
             let why = failure.to_string();
@@ -259,17 +265,15 @@ impl<B: Backend> ReadyRank<'_, B> {
         }
         if let Some(cause) = state.revoked.clone() {
             let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
-            let failed = link.fail(&mut state, &called, place, &cause);
+            let failed = link.fail(&mut state, (called, &own.writes()), place, &cause);
             drop(state);
             link.changed.notify_all();
             return Err(link.device.core().error(operation, Box::new(failed)));
         }
         let submission = submitted?;
-        if state.pending.is_empty() {
-            state.progress = Instant::now();
-        }
-        state.pending.push_back(Pending { called, timeline: timeline.clone(), submission });
-        link.watch(&mut state);
+        link.last.note(timeline, submission);
+        let (called, timeline) = (*called, timeline.clone());
+        state.pending.push_back(Pending { called, timeline, submission, writes: own.writes() });
         Ok(submission)
     }
 }

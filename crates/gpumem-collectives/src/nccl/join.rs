@@ -3,7 +3,7 @@
 use super::{
     LibraryEnd, Link,
     library::library,
-    link::{Handle, Phase, State},
+    link::{Handle, LastSubmission, Phase, State},
     register::Registrations,
     turn::Turn,
 };
@@ -71,6 +71,7 @@ pub(crate) fn join<B: Backend>(
         size,
         options: options.clone(),
         order: Mutex::new(()),
+        last: LastSubmission::default(),
         turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
         barrier,
         registered: Mutex::new(Registrations::new()),

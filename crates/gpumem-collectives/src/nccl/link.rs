@@ -13,7 +13,10 @@ use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -42,15 +45,40 @@ pub(super) enum Phase {
 }
 
 /// An operation that is being called, or that is under way.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct IssuedCall {
     pub(super) operation: &'static str,
     /// The number of its first part, and how many parts it has.
     pub(super) sequence: u64,
     pub(super) parts: u64,
-    pub(super) since: Instant,
-    /// What it writes, or what copies after it write.
-    pub(super) writes: SmallVec<[MemoryUse; 2]>,
+}
+
+/// What operations write, or what copies after them write.
+pub(super) type Writes = SmallVec<[MemoryUse; 1]>;
+
+/// The stream and the submission of the last operation. Changed only by the thread that has [`Link::order`].
+#[derive(Default)]
+pub(super) struct LastSubmission {
+    timeline: AtomicU64,
+    submission: AtomicU64,
+}
+
+impl LastSubmission {
+    /// Whether nothing has been enqueued. No timeline has the number 0.
+    pub(super) fn is_none(&self) -> bool {
+        self.timeline.load(Ordering::Relaxed) == 0
+    }
+
+    /// The submission, if it was on this stream.
+    pub(super) fn on<B: Backend>(&self, timeline: &Timeline<B>) -> Option<u64> {
+        let is_same = self.timeline.load(Ordering::Relaxed) == timeline.id();
+        is_same.then(|| self.submission.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn note<B: Backend>(&self, timeline: &Timeline<B>, submission: u64) {
+        self.timeline.store(timeline.id(), Ordering::Relaxed);
+        self.submission.store(submission, Ordering::Relaxed);
+    }
 }
 
 /// An operation that is under way.
@@ -58,17 +86,18 @@ pub(super) struct Pending<B: Backend> {
     pub(super) called: IssuedCall,
     pub(super) timeline: Arc<Timeline<B>>,
     pub(super) submission: u64,
+    pub(super) writes: Writes,
 }
 
 pub(super) struct State<B: Backend> {
     pub(super) phase: Phase,
     pub(super) sequence: u64,
-    /// Since when a thread is inside the library.
-    pub(super) calling: Option<Instant>,
+    /// Whether a thread is inside the library.
+    pub(super) is_calling: bool,
     pub(super) pending: VecDeque<Pending<B>>,
     /// From so many of them on, a call looks which are done.
     pub(super) prune_from: usize,
-    /// When an operation was last seen to be done.
+    /// When an operation was last seen to be done, or was begun with nothing else under way.
     pub(super) progress: Instant,
     pub(super) failure: Option<CollectiveError>,
     pub(super) record: Record,
@@ -92,6 +121,7 @@ pub(super) struct Link<B: Backend> {
     pub(super) options: Options,
     /// Held while an operation is enqueued: two threads would reverse the order on the stream.
     pub(super) order: Mutex<()>,
+    pub(super) last: LastSubmission,
     /// Shared with the other communicators of the device, unless they may be called in any order.
     pub(super) turn: Option<Arc<Turn<B>>>,
     /// What a barrier reduces.
@@ -126,10 +156,15 @@ impl<B: Backend> Link<B> {
 
     /// Waits until the communicator is set up.
     pub(super) fn wait_ready(&self, operation: &'static str) -> Result<Handle> {
+        self.lock_ready(operation).map(|(_, handle)| handle)
+    }
+
+    /// As [`wait_ready`](Self::wait_ready), with the lock of the state.
+    pub(super) fn lock_ready(&self, operation: &'static str) -> Result<(MutexGuard<'_, State<B>>, Handle)> {
         let mut state = self.lock();
         loop {
             match (state.phase, &state.revoked) {
-                (Phase::Ready(handle), None) => return Ok(handle),
+                (Phase::Ready(handle), None) => return Ok((state, handle)),
                 (Phase::Joining, None) => {
                     may_block(operation)?;
                     let nap = Duration::from_millis(50);
@@ -158,7 +193,7 @@ impl<B: Backend> State<B> {
         Self {
             phase: Phase::Joining,
             sequence: 0,
-            calling: None,
+            is_calling: false,
             pending: VecDeque::new(),
             prune_from: MANY,
             progress: Instant::now(),
@@ -168,6 +203,14 @@ impl<B: Backend> State<B> {
             has_left: false,
             is_watched: false,
             keep: None,
+        }
+    }
+
+    /// Notes that a thread enters the library.
+    pub(super) fn begin_call(&mut self) {
+        self.is_calling = true;
+        if self.pending.is_empty() {
+            self.progress = Instant::now();
         }
     }
 
@@ -181,21 +224,20 @@ impl<B: Backend> State<B> {
 
     /// Forgets operations that are done.
     pub(super) fn prune(&mut self) {
+        let before = self.pending.len();
+        let begin = self.pending.front().map_or(0, |first| first.called.sequence);
+        let mut end = begin;
         while let Some(first) = self.pending.front() {
-            if matches!(first.timeline.poll(first.submission), Ok(false)) {
+            let (timeline, submission) = (&first.timeline, first.submission);
+            if !timeline.is_complete(submission) && matches!(timeline.poll(submission), Ok(false)) {
                 break;
             }
-            if let Some(done) = self.pending.pop_front() {
-                self.note_end(&done.called, CollectiveState::Done);
-            }
-            self.progress = Instant::now();
+            end = first.called.sequence + first.called.parts;
+            self.pending.pop_front();
         }
-    }
-
-    /// Notes how an operation has ended.
-    pub(super) fn note_end(&mut self, called: &IssuedCall, end: CollectiveState) {
-        for part in 0..called.parts {
-            self.record.end(called.sequence + part, end);
+        self.record.end(begin..end, CollectiveState::Done);
+        if self.pending.len() < before {
+            self.progress = Instant::now();
         }
     }
 }

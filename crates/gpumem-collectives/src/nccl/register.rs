@@ -12,7 +12,7 @@ use crate::call::Place;
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
 use gpumem_nccl_sys::{Failure, ncclComm_t};
 use gpumem_runtime::internal::may_block;
-use std::{collections::HashMap, ffi::c_void, ops::Range, ptr::null_mut, sync::PoisonError, time::Instant};
+use std::{collections::HashMap, ffi::c_void, ops::Range, ptr::null_mut, sync::PoisonError};
 
 /// What the library gives for memory that it knows.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ struct Entry<B: Backend> {
     count: usize,
     handle: Registered,
     /// Holds the memory.
-    _place: Place<B>,
+    _place: Place<'static, B>,
 }
 
 impl<B: Backend> Registrations<B> {
@@ -37,13 +37,13 @@ impl<B: Backend> Registrations<B> {
     }
 }
 
-fn key<B: Backend>(place: &Place<B>) -> (u64, Range<usize>) {
+fn key<B: Backend>(place: &Place<'_, B>) -> (u64, Range<usize>) {
     (place.memory.id(), place.extent.clone())
 }
 
 impl<B: Backend> Link<B> {
     /// Tells the library of memory.
-    pub(super) fn register(&self, place: Place<B>) -> Result<()> {
+    pub(super) fn register(&self, place: Place<'_, B>) -> Result<()> {
         const OPERATION: &str = "register";
         self.wait_ready(OPERATION)?;
         if place.extent.is_empty() {
@@ -63,13 +63,13 @@ impl<B: Backend> Link<B> {
             // SAFETY: the communicator is alive. The bytes are the array's, and are held below while the library knows them.
             library.check(unsafe { library.ncclCommRegister(communicator, address, bytes, &mut handle) })
         })?;
-        let entry = Entry { count: 1, handle: Registered(handle), _place: place };
+        let entry = Entry { count: 1, handle: Registered(handle), _place: place.into_owned() };
         registered.0.insert(at, entry);
         Ok(())
     }
 
     /// Takes back one registration of memory. The last one waits for operations under way.
-    pub(super) fn deregister(&self, place: &Place<B>) -> Result<()> {
+    pub(super) fn deregister(&self, place: &Place<'_, B>) -> Result<()> {
         const OPERATION: &str = "deregister";
         may_block(OPERATION)?;
         self.wait_ready(OPERATION)?;
@@ -142,10 +142,10 @@ impl<B: Backend> Link<B> {
                 return Err(self.error(operation, state.sequence, cause));
             }
         };
-        state.calling = Some(Instant::now());
+        state.begin_call();
         drop(state);
         let done = self.device.with_current(|| body(communicator));
-        self.lock().calling = None;
+        self.lock().is_calling = false;
         self.changed.notify_all();
         done.map_err(|failure| self.device.core().error(operation, driver(&failure)))
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Link,
-    link::{Handle, IssuedCall, Phase, State},
+    link::{Handle, IssuedCall, Phase, State, Writes},
 };
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveState, Failure, POISONED, process::DriverUse,
@@ -34,7 +34,8 @@ impl<B: Backend> Link<B> {
         state.prune();
         // Before anything is aborted: the driver will call it a success.
         for pending in std::mem::take(&mut state.pending) {
-            self.fail(state, &pending.called, Some((&pending.timeline, pending.submission)), &cause);
+            let submitted = Some((&pending.timeline, pending.submission));
+            self.fail(state, (&pending.called, &pending.writes), submitted, &cause);
         }
         if let Phase::Ready(handle) = state.phase {
             state.phase = Phase::Closing;
@@ -53,7 +54,7 @@ impl<B: Backend> Link<B> {
     pub(super) fn fail(
         &self,
         state: &mut State<B>,
-        called: &IssuedCall,
+        (called, writes): (&IssuedCall, &Writes),
         submitted: Option<(&Arc<Timeline<B>>, u64)>,
         cause: &CollectiveCause,
     ) -> CollectiveError {
@@ -61,9 +62,9 @@ impl<B: Backend> Link<B> {
         if matches!(cause, CollectiveCause::Timeout { .. }) {
             error.recent = state.record.told();
         }
-        state.note_end(called, CollectiveState::Failed);
+        state.record.end(called.sequence..called.sequence + called.parts, CollectiveState::Failed);
         let failure = Arc::new(Failure::of_collective(self.device.name(), error.clone()));
-        for used in &called.writes {
+        for used in writes {
             // SAFETY: the bytes are those of the array that the operation was to write, which is their owner.
             unsafe { POISONED.poison(used, &failure) };
         }
@@ -89,7 +90,7 @@ impl<B: Backend> Link<B> {
         };
         let grace = GRACE[usize::from(!told)];
         let mut state = self.lock();
-        while state.calling.is_some() && began.elapsed() < grace {
+        while state.is_calling && began.elapsed() < grace {
             let waited = self.changed.wait_timeout(state, grace);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

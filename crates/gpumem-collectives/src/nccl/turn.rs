@@ -29,10 +29,15 @@ impl<B: Backend> Turn<B> {
     }
 }
 
+/// Whether the last operation was another communicator's.
+pub(super) fn is_of_another<B: Backend>(last: &Last<B>, communicator: u64) -> bool {
+    last.as_ref().is_some_and(|(of, ..)| *of != communicator)
+}
+
 /// Makes the stream wait for the last operation, if that was another communicator's.
 pub(super) fn wait<B: Backend>(last: &Last<B>, communicator: u64, stream: &Stream<B>) -> Result<()> {
     match last {
-        Some((other, timeline, submission)) if *other != communicator => {
+        Some((_, timeline, submission)) if is_of_another(last, communicator) => {
             stream.timeline().wait_for_timeline(timeline, *submission)
         }
         _ => Ok(()),
@@ -41,5 +46,9 @@ pub(super) fn wait<B: Backend>(last: &Last<B>, communicator: u64, stream: &Strea
 
 /// Notes an operation as the last one.
 pub(super) fn note<B: Backend>(last: &mut Last<B>, communicator: u64, stream: &Stream<B>, submission: u64) {
-    *last = Some((communicator, stream.timeline().clone(), submission));
+    let timeline = stream.timeline();
+    match last {
+        Some((of, on, noted)) if *of == communicator && Arc::ptr_eq(on, timeline) => *noted = submission,
+        _ => *last = Some((communicator, timeline.clone(), submission)),
+    }
 }
