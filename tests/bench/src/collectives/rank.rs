@@ -7,9 +7,10 @@ use super::{
 };
 use anyhow::{Context, Result};
 use gpumem::{
-    Device, DeviceArray, DeviceView, DeviceViewMut, Stream,
+    Device, DeviceArray, DeviceView, Stream,
     any::AnyBackend,
     collectives::{Communicator, CommunicatorId, Max, Options, Sum},
+    generic::{ArrayBase, Storage, StorageMut},
     s,
 };
 use ndarray::{Dimension, Ix2};
@@ -188,30 +189,35 @@ impl Rank {
     fn call(&self, operation: Operation, arrays: &mut Arrays, step: usize, checks: bool) -> Result<()> {
         let Arrays { source, destination } = arrays;
         if step == 1 {
-            return self.call_on(operation, source.view(), destination.view_mut(), checks);
+            return self.call_on(operation, source, destination, checks);
         }
-        self.call_on(operation, source.slice(s![.., ..;2])?, destination.slice_mut(s![.., ..;2])?, checks)
+        let (source, mut destination) = (source.slice(s![.., ..;2])?, destination.slice_mut(s![.., ..;2])?);
+        self.call_on(operation, &source, &mut destination, checks)
     }
 
-    fn call_on(
+    fn call_on<S, M>(
         &self,
         operation: Operation,
-        source: DeviceView<'_, f32, Ix2>,
-        mut destination: DeviceViewMut<'_, f32, Ix2>,
+        source: &ArrayBase<S, Ix2>,
+        to: &mut ArrayBase<M, Ix2>,
         checks: bool,
-    ) -> Result<()> {
-        let (stream, to) = (&self.stream, &mut destination);
+    ) -> Result<()>
+    where
+        S: Storage<Elem = f32, Backend = AnyBackend>,
+        M: StorageMut<Elem = f32, Backend = AnyBackend>,
+    {
+        let stream = &self.stream;
         let ours = self.check.as_ref().filter(|_| checks).unwrap_or(&self.ours);
         match operation {
-            Operation::AllReduce => ours.all_reduce(stream, &source, to, Sum)?,
-            Operation::AllGather => ours.all_gather(stream, &source, to)?,
-            Operation::ReduceScatter => ours.reduce_scatter(stream, &source, to, Sum)?,
+            Operation::AllReduce => ours.all_reduce(stream, source, to, Sum)?,
+            Operation::AllGather => ours.all_gather(stream, source, to)?,
+            Operation::ReduceScatter => ours.reduce_scatter(stream, source, to, Sum)?,
             Operation::Broadcast => ours.broadcast(stream, to, 0)?,
             Operation::SendReceive => {
                 let (next, previous) =
                     ((self.rank + 1) % self.ranks, (self.rank + self.ranks - 1) % self.ranks);
                 ours.group(stream, |group| {
-                    group.send(&source, next)?;
+                    group.send(source, next)?;
                     group.receive(to, previous)
                 })?;
             }
