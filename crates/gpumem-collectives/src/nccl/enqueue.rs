@@ -122,7 +122,7 @@ fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
     let Some(first) = begun.first() else { return Ok(()) };
     let calls = || {
         begun.iter().try_for_each(|ReadyRank { own, target, .. }| {
-            // SAFETY: the link keeps the communicator while `calling` is set. The accesses were waited for, and are noted
+            // SAFETY: the link keeps the communicator while `is_calling` is set. The accesses were waited for, and are noted
             // before this thread gives the arrays up, whose borrows keep other uses away until then.
             own.calls.iter().try_for_each(|prepared| unsafe { target.call(prepared) })
         })
