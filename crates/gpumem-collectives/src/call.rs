@@ -11,7 +11,7 @@ use gpumem_runtime::{
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range};
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Kind {
 pub(crate) struct Computation {
     pub(crate) name: &'static str,
     pub(crate) function: Reduce,
-    /// Makes the same for MPI.
+    /// Makes the function for MPI.
     pub(crate) step: fn() -> Step,
 }
 
@@ -182,19 +182,11 @@ impl<B: Backend> Prepared<'_, B> {
     /// Checks that the arrays belong to the device of the stream, and can be used.
     #[inline]
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
-        let context = &stream.timeline().context;
-        let is_usable =
-            |place: &Place<'_, B>| Arc::ptr_eq(place.memory.context(), context) && place.memory.is_fresh();
-        let mut places = [&self.source, &self.destination].into_iter().flatten();
-        if context.is_usable() && places.all(is_usable) { Ok(()) } else { self.check_each(stream) }
-    }
-
-    /// What is wrong with the arrays, if anything is.
-    #[cold]
-    fn check_each(&self, stream: &Stream<B>) -> Result<()> {
+        let (timeline, operation) = (stream.timeline(), self.call.kind.name());
+        timeline.context.check(operation)?;
         for place in self.source.iter().chain(&self.destination) {
-            stream.timeline().check_owns(self.call.kind.name(), &place.memory)?;
-            place.memory.check(self.call.kind.name())?;
+            timeline.check_owns(operation, &place.memory)?;
+            place.memory.check_beside(&timeline.context, operation)?;
         }
         Ok(())
     }

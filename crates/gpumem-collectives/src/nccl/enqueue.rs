@@ -55,7 +55,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
         // One rank needs no lists, which take a fourth of the time of a call without the library.
         may_block(own.operation)?;
         if own.link.last.is_none() {
-            // Outside the locks: the other ranks may join after operations of other communicators.
+            // Without the locks, so that operations of other communicators go on while the other ranks join.
             own.link.wait_ready(own.operation)?;
         }
         let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,12 +162,12 @@ impl<B: Backend> OwnCalls<'_, B> {
         timeline.check(operation)?;
         // The library's calls may wait for other ranks.
         may_block(operation)?;
-        timeline.with_raw(operation, |raw| self.look(raw))?;
+        timeline.with_raw(operation, |raw| self.raw_stream(raw))?;
         link.wait_ready(operation).map(drop)
     }
 
-    /// The handle of the stream, unless the stream is being captured.
-    fn look(&self, raw: &B::Stream) -> Result<RawStream> {
+    /// Returns the handle of the stream, or an error if the stream is being captured.
+    fn raw_stream(&self, raw: &B::Stream) -> Result<RawStream> {
         if B::is_capturing(raw)? {
             let what = "an operation of several ranks while its stream is being captured";
             return Err(self.link.device.core().error(self.operation, ErrorKind::Unsupported { what }));
@@ -188,8 +188,8 @@ impl<B: Backend> OwnCalls<'_, B> {
         if POISONED.is_any() {
             timeline.refuse_poisoned_sources(operation, &accesses)?;
         }
-        let raw =
-            timeline.prepare_after(link.last.on(timeline), operation, &accesses, |raw| self.look(raw))?;
+        let raw = timeline
+            .prepare_after(link.last.on(timeline), operation, &accesses, |raw| self.raw_stream(raw))?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
         state.prune_many();
@@ -265,7 +265,7 @@ impl<B: Backend> ReadyRank<'_, B> {
         }
         if let Some(cause) = state.revoked.clone() {
             let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
-            let failed = link.fail(&mut state, (called, &own.writes()), place, &cause);
+            let failed = link.fail(&mut state, called, &own.writes(), place, &cause);
             drop(state);
             link.changed.notify_all();
             return Err(link.device.core().error(operation, Box::new(failed)));

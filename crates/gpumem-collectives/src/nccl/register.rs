@@ -2,14 +2,9 @@
 //!
 //! A registration holds the memory, so the library never knows addresses that the driver has given to others.
 
-use super::{
-    Link,
-    calls::pointer,
-    join::driver,
-    link::{Handle, Phase},
-};
+use super::{Link, calls::pointer, join::driver, link::Handle};
 use crate::call::Place;
-use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_nccl_sys::{Failure, ncclComm_t};
 use gpumem_runtime::internal::may_block;
 use std::{collections::HashMap, ffi::c_void, ops::Range, ptr::null_mut, sync::PoisonError};
@@ -134,14 +129,7 @@ impl<B: Backend> Link<B> {
         operation: &'static str,
         body: impl FnOnce(ncclComm_t) -> Result<(), Failure>,
     ) -> Result<()> {
-        let mut state = self.lock();
-        let Handle(communicator) = match state.phase {
-            Phase::Ready(handle) if state.revoked.is_none() => handle,
-            _ => {
-                let cause = state.revoked.clone().unwrap_or(CollectiveCause::Aborted { rank: self.rank });
-                return Err(self.error(operation, state.sequence, cause));
-            }
-        };
+        let (mut state, Handle(communicator)) = self.lock_ready(operation)?;
         state.begin_call();
         drop(state);
         let done = self.device.with_current(|| body(communicator));

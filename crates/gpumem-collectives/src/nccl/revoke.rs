@@ -35,7 +35,7 @@ impl<B: Backend> Link<B> {
         // Before anything is aborted: the driver will call it a success.
         for pending in std::mem::take(&mut state.pending) {
             let submitted = Some((&pending.timeline, pending.submission));
-            self.fail(state, (&pending.called, &pending.writes), submitted, &cause);
+            self.fail(state, &pending.called, &pending.writes, submitted, &cause);
         }
         if let Phase::Ready(handle) = state.phase {
             state.phase = Phase::Closing;
@@ -54,7 +54,8 @@ impl<B: Backend> Link<B> {
     pub(super) fn fail(
         &self,
         state: &mut State<B>,
-        (called, writes): (&IssuedCall, &Writes),
+        called: &IssuedCall,
+        writes: &Writes,
         submitted: Option<(&Arc<Timeline<B>>, u64)>,
         cause: &CollectiveCause,
     ) -> CollectiveError {

@@ -98,7 +98,7 @@ impl<B: Backend> Timeline<B> {
         result
     }
 
-    /// Makes the stream wait for everything that the logs name, after `begin`.
+    /// Calls `begin`, and makes the stream wait for everything that the logs name.
     #[inline(always)]
     pub(super) fn begin_and_wait<R>(
         &self,

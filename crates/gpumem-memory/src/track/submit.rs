@@ -3,7 +3,7 @@
 use super::{
     Timeline, Tracked,
     locked_logs::{LockedLog, LockedLogs},
-    queue::{Queue, stale},
+    queue::Queue,
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, MemoryUses, POISONED, Result, with_uses};
 use std::{ops::Range, sync::Arc};
@@ -172,14 +172,15 @@ impl<B: Backend> Timeline<B> {
         accesses: &[Access<'_, B>],
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
-        self.prepare_with(operation, accesses, |queue| self.look(operation, queue, look))
+        self.prepare_with(operation, accesses, |queue| self.with_raw_locked(queue, operation, look))
     }
 
-    /// As [`prepare`](Self::prepare), for work that may wait for other devices or processes. First it leaves an event, unless
-    /// `last` is the last submission: streams that need earlier work of this one do not wait for them.
+    /// As [`prepare`](Self::prepare), for work that may wait for other devices or processes. First it records an event, with
+    /// which other streams can wait for the work so far, and not for this work too. If `last` is the last submission, no
+    /// event is needed.
     ///
     /// # Errors
-    /// As for [`prepare`](Self::prepare). Nothing has been enqueued but waits then.
+    /// As for [`prepare`](Self::prepare). Nothing has been enqueued but an event and waits then.
     pub fn prepare_after<R>(
         &self,
         last: Option<u64>,
@@ -188,7 +189,7 @@ impl<B: Backend> Timeline<B> {
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
         self.prepare_with(operation, accesses, |queue| {
-            let seen = self.look(operation, queue, look)?;
+            let seen = self.with_raw_locked(queue, operation, look)?;
             let submission = queue.submission;
             if last != Some(submission) && !self.is_complete(submission) && !queue.events.has(submission) {
                 self.record(queue)?;
@@ -197,7 +198,7 @@ impl<B: Backend> Timeline<B> {
         })
     }
 
-    /// Makes the stream wait for everything that the uses conflict with, after `begin`.
+    /// Calls `begin`, and makes the stream wait for everything that the uses conflict with.
     fn prepare_with<R>(
         &self,
         operation: &'static str,
@@ -215,18 +216,6 @@ impl<B: Backend> Timeline<B> {
             _ => {}
         }
         self.begin_and_wait(operation, LockedLogs(&mut LockedLog::all(accesses)), begin)
-    }
-
-    fn look<R>(
-        &self,
-        operation: &'static str,
-        queue: &Queue<B>,
-        look: impl FnOnce(&B::Stream) -> Result<R>,
-    ) -> Result<R> {
-        match queue.raw.as_deref() {
-            Some(raw) => self.context.note_loss(look(raw)),
-            None => Err(stale(&self.context, operation)),
-        }
     }
 
     /// Law 8: part of a failed operation may be under way, so the call waits for its memory before it returns the error.

@@ -242,7 +242,17 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         act: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
-        let queue = self.queue.lock();
+        self.with_raw_locked(&self.queue.lock(), operation, act)
+    }
+
+    /// As [`with_raw`](Self::with_raw), with the lock of the queue.
+    #[inline]
+    pub(super) fn with_raw_locked<R>(
+        &self,
+        queue: &Queue<B>,
+        operation: &'static str,
+        act: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<R> {
         match queue.raw.as_deref() {
             Some(raw) => self.context.note_loss(act(raw)),
             None => Err(stale(&self.context, operation)),
