@@ -1,16 +1,17 @@
 //! Reductions, scans, casts and maps: ndarray's results for any layout and element, and the host's bits on every device.
 
+mod layouts;
+
+use self::layouts::{Dice, Layout, types};
 use super::tools::same;
 use crate::{Lab, Level, Stop, Verdict, refused, refused_layout, skip};
-use gpumem_core::{Backend, Element, ErrorKind, LayoutError, Result};
+use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
 use gpumem_host::Host;
 use gpumem_kernel::Numeric;
 use gpumem_ops::{ArrayOps, Bounded, CastTo, StreamOps, Summable, concatenate};
-use gpumem_runtime::{Device, DeviceArray, DeviceView};
+use gpumem_runtime::{Device, DeviceArray};
 use half::{bf16, f16};
-use ndarray::{
-    Array1, Array2, Array3, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, SliceInfoElem, s,
-};
+use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView, Axis, Dimension, s};
 
 mod facade {
     pub(super) use gpumem_kernel as kernel;
@@ -32,16 +33,6 @@ cases! { Level::Kernel;
     operands_and_results_are_dropped_with_work_in_flight,
 }
 
-/// Numbers that look random, the same on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-}
-
 /// Skips the case where the device takes no kernels.
 fn done<T>(result: Result<T>) -> Verdict<T> {
     match result {
@@ -50,71 +41,6 @@ fn done<T>(result: Result<T>) -> Verdict<T> {
         }
         result => result.map_err(Stop::from),
     }
-}
-
-/// An array of one to four axes, and how a view of it is made.
-struct Layout {
-    base: ArrayD<i64>,
-    slices: Vec<SliceInfoElem>,
-    axes: Vec<usize>,
-}
-
-impl Layout {
-    /// Small numbers, all of which every type has.
-    fn roll(dice: &mut Dice, longest: usize) -> Self {
-        let rank = 1 + dice.below(4);
-        let long = dice.below(rank);
-        let lengths: Vec<usize> = (0..rank)
-            .map(|axis| 1 + dice.below(if axis == long { longest >> (2 * (rank - 1)) } else { 4 }))
-            .collect();
-        let mut values = Dice(dice.0);
-        let base = ArrayD::from_shape_fn(IxDyn(&lengths), |_| values.below(12) as i64);
-        let plain = dice.below(3) == 0;
-        let slices = lengths.iter().map(|length| {
-            let start = if plain { 0 } else { dice.below(length.div_ceil(2)) as isize };
-            let step = if plain { 1 } else { [1, 1, 2, -1, -2][dice.below(5)] };
-            SliceInfoElem::Slice { start, end: None, step }
-        });
-        let slices = slices.collect();
-        let mut axes: Vec<usize> = (0..rank).collect();
-        if dice.below(2) == 0 {
-            (1..rank).for_each(|at| axes.swap(at, dice.below(at + 1)));
-        }
-        Self { base, slices, axes }
-    }
-
-    fn host(&self) -> ArrayViewD<'_, i64> {
-        self.base.slice(&self.slices[..]).permuted_axes(self.axes.clone())
-    }
-
-    fn upload<T: Element, B: Backend>(&self, device: &Device<B>) -> Result<DeviceArray<T, IxDyn, B>>
-    where
-        i64: CastTo<T>,
-    {
-        device.to_device(&self.base.mapv(|value| value.cast_to()))
-    }
-
-    fn view<'a, T: Element, B: Backend>(
-        &self,
-        array: &'a DeviceArray<T, IxDyn, B>,
-    ) -> Result<DeviceView<'a, T, IxDyn, B>> {
-        array.slice(&self.slices[..])?.permuted_axes(&self.axes)
-    }
-}
-
-/// Runs a function for elements of some types, each with layouts of its own.
-macro_rules! types {
-    ($lab:expr, $longest:expr, $check:ident: $($element:ident)*) => {{
-        let rounds = if $lab.is_slow() { 1 } else { 4 };
-        types!(@each $lab, rounds, $longest, $check: $($element)*);
-        Ok(())
-    }};
-    (@each $lab:expr, $rounds:ident, $longest:expr, $check:ident: $($element:ident)*) => {$({
-        let mut dice = Dice(stringify!($element).bytes().fold(7, |all, byte| all * 31 + u64::from(byte)));
-        for _ in 0..$rounds {
-            $check::<$element, B>($lab, &Layout::roll(&mut dice, $longest))?;
-        }
-    })*};
 }
 
 /// What every type of these cases has.
