@@ -21,11 +21,11 @@ enum Step {
     Trim { wait: bool },
 }
 
-fuzz_target!(|input: (u64, bool, Vec<Step>)| {
-    let (seed, in_place, steps) = input;
+fuzz_target!(|input: (u64, Vec<Step>)| {
+    let (seed, steps) = input;
     let raw = Host::open_with(&HostOptions::new().adversarial(seed).memory(1 << 20)).expect("options make sense");
     let device = Device::<Host>::from_raw(raw.clone());
-    let options = PoolOptions::device(256).chunks(4096, 1 << 16).max_size(1 << 18).expandable(in_place);
+    let options = PoolOptions::device(256).chunks(4096, 1 << 16).max_size(1 << 18);
     let pool = Pool::new(device.driver_memory(), options);
     device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).expect("the first one");
     let streams: Vec<_> = (0..3).map(|_| device.stream().expect("a stream")).collect();
