@@ -24,6 +24,11 @@ impl Outcome {
     }
 }
 
+/// The name of a step on the command line.
+pub(crate) fn name(step: &impl ValueEnum) -> String {
+    step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 /// Runs all steps, whatever failed before, and prints a table and `<command>: N passed, N failed, N skipped`.
 pub(crate) fn run<S: ValueEnum>(
     command: &str,
@@ -36,7 +41,7 @@ pub(crate) fn run<S: ValueEnum>(
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header([what, "result", "seconds", "reason"]);
     for step in steps {
-        let name = step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let name = name(step);
         println!("\n==> {name}");
         let start = Instant::now();
         // A step that cannot be carried out has failed; the others still run.

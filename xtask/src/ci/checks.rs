@@ -52,6 +52,15 @@ pub(super) fn deny(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::of(&advisories, "advisories"))
 }
 
+/// Without a fuzzer: whether the targets still fit the library. By night they are run.
+pub(super) fn fuzz(workspace: &Workspace) -> Result<Outcome> {
+    let manifest = ["check", "--manifest-path", "fuzz/Cargo.toml"];
+    let done = Shell::new(workspace.root())
+        .env("CARGO_TARGET_DIR", workspace.target("fuzz"))
+        .run("cargo", &manifest)?;
+    Ok(Outcome::of(&done, "the fuzz targets"))
+}
+
 /// The oldest supported Rust, from the manifests: a number that is written twice is wrong once. Users do not compile
 /// tests and examples, whose dependencies may need a newer Rust.
 pub(super) fn msrv(workspace: &Workspace) -> Result<Outcome> {

@@ -5,6 +5,7 @@ mod book;
 mod checks;
 mod features;
 mod floors;
+mod list;
 pub(crate) mod package;
 mod python;
 mod words;
@@ -28,6 +29,12 @@ pub(crate) struct Options {
     /// Fail where a check is skipped because a tool is missing
     #[arg(long)]
     no_skip: bool,
+    /// Run nothing: print the names of the checks, a line each; as `json`, with what a machine needs for each
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "names")]
+    list: Option<list::Form>,
+    /// Of the checks, those that `.ci/run` runs beside the tests
+    #[arg(long, conflicts_with_all = ["steps", "except"])]
+    beside: bool,
 }
 
 /// One check.
@@ -59,6 +66,8 @@ enum Step {
     Words,
     /// No top-level modules of a crate in a dependency cycle, and no crate with more than a quarter of the lines
     Floors,
+    /// The fuzz targets compile
+    Fuzz,
     /// The interleavings of the bookkeeping (loom)
     Loom,
     /// Invalid memory accesses of the host backend (AddressSanitizer)
@@ -83,6 +92,7 @@ impl Step {
             Step::Book => book::run(workspace),
             Step::Words => words::run(workspace),
             Step::Floors => floors::run(workspace),
+            Step::Fuzz => checks::fuzz(workspace),
             Step::Loom => sanitizers::loom(workspace, None),
             Step::Asan => sanitizers::asan(workspace, sanitizers::ASAN_GATE),
             Step::Miri => miri::run(workspace, miri::GATE),
@@ -91,11 +101,16 @@ impl Step {
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let workspace = Workspace::load()?;
     let steps: Vec<_> = match options.steps.as_slice() {
+        [] if options.beside => list::BESIDE.to_vec(),
         [] => Step::value_variants().iter().copied().filter(|step| !options.except.contains(step)).collect(),
         steps => steps.to_vec(),
     };
+    if let Some(form) = options.list {
+        println!("{}", list::text(&steps, form)?);
+        return Ok(true);
+    }
+    let workspace = Workspace::load()?;
     steps::run("ci", "check", &steps, options.no_skip, |step| step.run(&workspace))
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask nightly`: tests that take too long for the continuous integration. Takes hours on any machine.
 
 mod compile_time;
+mod fuzz;
 mod long;
 mod nccl;
 mod programs;
@@ -27,6 +28,9 @@ pub(crate) struct Options {
     /// Fail where a step is skipped because a tool is missing
     #[arg(long)]
     no_skip: bool,
+    /// Run nothing: print the names of the steps as JSON, for the hosted workflow
+    #[arg(long)]
+    list: bool,
 }
 
 /// One step.
@@ -48,6 +52,8 @@ enum Step {
     CompileTime,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
     Programs,
+    /// Every fuzz target for a minute (cargo-fuzz)
+    Fuzz,
     /// The real NCCL in three versions, without a GPU
     Nccl,
     /// Machine code on every version of ROCm that is there, for all simulated architectures
@@ -65,6 +71,7 @@ impl Step {
             Step::Package => package::run(workspace, true),
             Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
+            Step::Fuzz => fuzz::run(workspace),
             Step::Nccl => nccl::run(workspace),
             Step::Rocm => rocm::run(workspace),
         }
@@ -72,10 +79,14 @@ impl Step {
 }
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let workspace = Workspace::load()?;
     let steps = match options.steps.as_slice() {
         [] => Step::value_variants(),
         steps => steps,
     };
+    if options.list {
+        println!("{}", serde_json::to_string(&steps.iter().map(steps::name).collect::<Vec<_>>())?);
+        return Ok(true);
+    }
+    let workspace = Workspace::load()?;
     steps::run("nightly", "step", steps, options.no_skip, |step| step.run(&workspace))
 }
