@@ -31,8 +31,56 @@ pub(crate) fn run(workspace: &Workspace, builds: bool) -> Result<Outcome> {
     for package in &published {
         arguments.extend(["--package", package.name.as_str()]);
     }
-    Ok(Outcome::of(&Shell::new(workspace.root()).run("cargo", &arguments)?, "cargo package"))
+    let outcome = Outcome::of(&Shell::new(workspace.root()).run("cargo", &arguments)?, "cargo package");
+    if builds && outcome.is_passed() { program_of_packages(workspace, &names) } else { Ok(outcome) }
 }
+
+/// Builds and runs a new program against the packages as they were unpacked: what a user gets by `cargo add gpumem`.
+fn program_of_packages(workspace: &Workspace, names: &[String]) -> Result<Outcome> {
+    let folder = tempfile::tempdir()?;
+    let unpacked = workspace.target("package");
+    let mut manifest = String::from(PROGRAM_MANIFEST);
+    for name in names {
+        let (package, _) = name.rsplit_once('-').context("a package without a version")?;
+        let path = unpacked.join(name);
+        manifest += &format!("{package} = {{ path = {:?} }}\n", path.to_string_lossy());
+    }
+    fs::write(folder.path().join("Cargo.toml"), manifest)?;
+    fs::create_dir(folder.path().join("src"))?;
+    fs::write(folder.path().join("src/main.rs"), PROGRAM)?;
+    let shell = Shell::new(folder.path()).env("CARGO_TARGET_DIR", workspace.target("package/program"));
+    Ok(Outcome::of(&shell.run("cargo", &["run", "--quiet"])?, "a program outside of the workspace"))
+}
+
+/// All features, so that every crate takes part.
+const PROGRAM_MANIFEST: &str = r#"[package]
+name = "outside"
+edition = "2024"
+
+[dependencies]
+gpumem = { version = "*", features = ["cuda", "roc", "collectives", "cudarc"] }
+
+[patch.crates-io]
+"#;
+
+const PROGRAM: &str = r#"use gpumem::{kernel::prelude::*, prelude::*};
+
+#[gpumem::kernel]
+fn double(x: Own<f32>) {
+    if global_id(0) < x.len() {
+        x[own()] *= 2.0;
+    }
+}
+
+fn main() -> gpumem::Result<()> {
+    let device = Device::open("host")?;
+    let mut array = device.to_device(&[1.0f32, 2.0])?;
+    let stream = device.stream()?;
+    double().load(&device)?.launch(&stream, &config_for_items(2, 64), (&mut array,))?;
+    assert_eq!(array.copy_to_host()?.to_vec(), [2.0, 4.0]);
+    Ok(())
+}
+"#;
 
 /// Removes these packages as an earlier run unpacked them.
 ///
