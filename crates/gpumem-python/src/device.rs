@@ -20,9 +20,14 @@ thread_local! {
     static ENTERED: RefCell<Vec<gpumem::Device>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The device whose context this thread entered last. At the very end of a thread its contexts are gone.
+fn innermost() -> Option<gpumem::Device> {
+    ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()
+}
+
 /// The device of calls that name none.
 pub(crate) fn current() -> PyResult<gpumem::Device> {
-    if let Some(device) = ENTERED.with_borrow(|entered| entered.last().cloned()) {
+    if let Some(device) = innermost() {
         return Ok(device);
     }
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,13 +111,14 @@ impl Device {
 
     /// The device, which is the current one of this thread while the context lasts.
     fn __enter__(slf: Py<Self>) -> Py<Self> {
-        ENTERED.with_borrow_mut(|entered| entered.push(slf.get().0.clone()));
+        let _ = ENTERED.try_with(|entered| entered.borrow_mut().push(slf.get().0.clone()));
         slf
     }
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
-        ENTERED.with_borrow_mut(|entered| {
+        let _ = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
             if let Some(at) = entered.iter().rposition(|device| *device == self.0) {
                 entered.remove(at);
             }

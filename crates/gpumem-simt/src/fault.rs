@@ -1,6 +1,6 @@
 //! The faults of a body.
 
-use std::{cell::RefCell, fmt, panic::Location};
+use std::{cell::RefCell, fmt, mem::ManuallyDrop, panic::Location};
 
 /// A place in the source of a body.
 type Place = &'static Location<'static>;
@@ -179,9 +179,15 @@ impl fmt::Display for FaultKind {
     }
 }
 
+/// A fault until it is taken. Nothing drops it with the thread: a variable with a destructor is gone while destructors of
+/// others run, and these may launch.
+type Slot = RefCell<ManuallyDrop<Option<FaultKind>>>;
+
+const _: () = assert!(!std::mem::needs_drop::<Slot>());
+
 thread_local! {
     /// The first fault of the group that runs on this thread.
-    static RAISED: RefCell<Option<FaultKind>> = const { RefCell::new(None) };
+    static RAISED: Slot = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
 /// The payload that unwinds a body.
@@ -217,12 +223,12 @@ pub(crate) fn note(kind: FaultKind) {
 
 /// Takes the fault of the group that has run on this thread.
 pub(crate) fn take() -> Option<FaultKind> {
-    RAISED.with_borrow_mut(Option::take)
+    RAISED.with_borrow_mut(|raised| raised.take())
 }
 
 /// Whether there is a fault to take.
 pub(crate) fn is_raised() -> bool {
-    RAISED.with_borrow(Option::is_some)
+    RAISED.with_borrow(|raised| raised.is_some())
 }
 
 /// Returns the message of a caught unwind.

@@ -2,11 +2,17 @@
 
 use crate::sync::Mutex;
 use serde::Serialize;
-use std::{cell::Cell, cell::RefCell, collections::HashMap, sync::Arc};
+use std::{cell::Cell, cell::RefCell, collections::HashMap, mem::ManuallyDrop, sync::Arc};
+
+/// The name in force. [`under`] puts the outer one back, so that none is left at the end of a thread. It needs no
+/// destructor: a variable with one is gone while destructors of others run, and these may allocate under a name.
+type Slot = RefCell<ManuallyDrop<Option<Arc<str>>>>;
+
+const _: () = assert!(!std::mem::needs_drop::<Slot>());
 
 thread_local! {
-    static NAME: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
-    /// Whether there is a name. It needs no destructor, so that looking at it costs a load.
+    static NAME: Slot = const { RefCell::new(ManuallyDrop::new(None)) };
+    /// Whether there is a name, so that looking at it costs a load.
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -32,12 +38,17 @@ fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
         fn drop(&mut self) {
             let outer = self.0.take();
             IS_NAMED.set(outer.is_some());
-            let _ = NAME.try_with(|slot| slot.replace(outer));
+            drop(replace(outer));
         }
     }
     IS_NAMED.set(name.is_some());
-    let _outer = Outer(NAME.with(|slot| slot.replace(name)));
+    let _outer = Outer(replace(name));
     body()
+}
+
+/// Puts a name in force. The one before.
+fn replace(name: Option<Arc<str>>) -> Option<Arc<str>> {
+    NAME.with(|slot| ManuallyDrop::into_inner(slot.replace(ManuallyDrop::new(name))))
 }
 
 /// Runs `body`, whose allocations are the library's own and get no name of the caller.
@@ -53,7 +64,7 @@ pub fn is_named() -> bool {
 
 /// The name in force.
 pub fn current_name() -> Option<Arc<str>> {
-    NAME.try_with(|slot| slot.try_borrow().ok().and_then(|name| name.clone())).ok().flatten()
+    NAME.with(|slot| slot.try_borrow().ok().and_then(|name| Option::clone(&name)))
 }
 
 /// The allocations under one name.

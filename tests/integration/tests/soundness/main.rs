@@ -2,6 +2,7 @@
 #![deny(unsafe_code)] // `s![]` of ndarray forbids to forbid it
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod at_thread_end;
 mod blocks;
 mod bodies;
 mod objects;
