@@ -3,7 +3,11 @@
 use crate::{CollectiveError, CollectiveRecord, CommunicatorId, Options, choose, engine::Engine};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use gpumem_runtime::{Device, Stream, internal::may_block};
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 /// One rank of a group of ranks that exchange data.
 ///
@@ -52,6 +56,10 @@ pub struct Communicator<B: Backend> {
     rank: usize,
     size: usize,
 }
+
+// As a device: a rank that unwinds is told of as one that did not take part.
+impl<B: Backend> UnwindSafe for Communicator<B> {}
+impl<B: Backend> RefUnwindSafe for Communicator<B> {}
 
 impl<B: Backend> Communicator<B> {
     /// Makes a communicator for each device: rank 0 for the first one, and so on.

@@ -10,7 +10,12 @@ use gpumem_runtime::{
     internal::{Access, Allocation, DeviceContext, Timeline, Tracked},
 };
 use gpumem_simt::Parameters;
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{
+    fmt,
+    marker::PhantomData,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 const OPERATION: &str = "launch";
 const GROUPS: [&str; 3] = ["groups along x", "groups along y", "groups along z"];
@@ -36,6 +41,10 @@ struct Loaded<B: Backend> {
     constants: Option<Arc<Constants<B>>>,
     name: Arc<str>,
 }
+
+// As a device.
+impl<B: Backend> UnwindSafe for Loaded<B> {}
+impl<B: Backend> RefUnwindSafe for Loaded<B> {}
 
 /// The limits of a launch's sizes: the capabilities of the device that every launch reads.
 #[derive(Debug, Clone, Copy)]

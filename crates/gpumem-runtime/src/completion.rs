@@ -5,6 +5,7 @@ use gpumem_memory::track::Timeline;
 use parking_lot::Mutex;
 use std::{
     fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -25,6 +26,10 @@ struct Shared {
     result: Option<Result<()>>,
     waker: Option<Waker>,
 }
+
+// A waker that panics has left the result as it was.
+impl UnwindSafe for Completion {}
+impl RefUnwindSafe for Completion {}
 
 impl Completion {
     /// A future for everything up to `submission` of `timeline`, or for all work enqueued so far.

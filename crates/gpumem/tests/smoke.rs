@@ -48,3 +48,34 @@ fn functions_take_arrays_and_views() -> gpumem::Result<()> {
     assert_eq!(read(&array)?, [0.0; 3]);
     Ok(())
 }
+
+/// Types that users hold can be used in `catch_unwind`, and kept across it: no panic leaves one in a state that breaks a promise.
+#[test]
+fn types_that_users_hold_are_unwind_safe() {
+    use gpumem::{
+        Completion, Event, IpcArray, Loan, ManagedArray, MappedArray, MappedRegisteredArray, PinnedArray,
+        RegisteredArray, Stream, UninitArray, ndarray::Ix1,
+    };
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+    fn is_safe<T: UnwindSafe + RefUnwindSafe>() {}
+
+    is_safe::<Device>();
+    is_safe::<Stream>();
+    is_safe::<Event>();
+    is_safe::<DeviceArray<f32, Ix2>>();
+    is_safe::<DeviceView<'_, f32>>();
+    is_safe::<gpumem::ImportedArray<f32>>();
+    is_safe::<UninitArray<f32>>();
+    is_safe::<(PinnedArray<f32>, MappedArray<f32>, ManagedArray<f32>)>();
+    is_safe::<(RegisteredArray<f32>, MappedRegisteredArray<f32>)>();
+    is_safe::<(IpcArray<f32>, Loan, Completion)>();
+    is_safe::<gpumem::Recording>();
+    is_safe::<gpumem::Kernel<(f32,)>>();
+    is_safe::<gpumem::kernel::KernelDef<(f32,)>>();
+    is_safe::<(gpumem::Error, gpumem::DeviceInfo, gpumem::LaunchConfig, gpumem::ArraySpec<Ix1>)>();
+    #[cfg(feature = "collectives")]
+    is_safe::<gpumem::collectives::Communicator<gpumem::AnyBackend>>();
+    // A view that writes borrows mutably, as `&mut [T]` does.
+    fn is_ref_safe<T: RefUnwindSafe>() {}
+    is_ref_safe::<DeviceViewMut<'_, f32>>();
+}

@@ -9,7 +9,13 @@ use crate::{
 };
 use gpumem_core::{Error, ErrorKind, HostFunction, Result};
 use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
-use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    marker::PhantomData,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 
@@ -30,6 +36,10 @@ pub struct KernelDef<P> {
     seal: Seal,
     parameters: PhantomData<fn(P)>,
 }
+
+// A body that panics ends its launch, whoever called it.
+impl<P> UnwindSafe for KernelDef<P> {}
+impl<P> RefUnwindSafe for KernelDef<P> {}
 
 /// Whether the programs of a declaration may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,11 @@ use super::{
 };
 use crate::track::DeviceContext;
 use gpumem_core::Backend;
-use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
+use std::{
+    ops::Deref,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::{Arc, atomic::AtomicUsize},
+};
 
 /// The memory of a device, above the state that its streams share.
 #[derive(Debug)]
@@ -27,6 +31,11 @@ pub struct DeviceCore<B: Backend> {
     /// page-locked: they must be unlocked by the device that locked them.
     pub host_memory: AtomicUsize,
 }
+
+// Nothing of a device, a stream or an allocation is half changed when a panic passes: code of the user is called outside
+// their locks, or its panic is caught. So whatever holds them can be used afterwards, and in `catch_unwind`.
+impl<B: Backend> UnwindSafe for DeviceCore<B> {}
+impl<B: Backend> RefUnwindSafe for DeviceCore<B> {}
 
 impl<B: Backend> Deref for DeviceCore<B> {
     type Target = DeviceContext<B>;

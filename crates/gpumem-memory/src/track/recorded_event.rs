@@ -3,7 +3,11 @@
 use super::DeviceContext;
 use crate::sync::Mutex;
 use gpumem_core::{Backend, EventOptions, Result};
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 /// An event that has been recorded on some stream. Dropping it gives the event to the pool, not to the driver.
 pub struct RecordedEvent<B: Backend> {
@@ -12,6 +16,10 @@ pub struct RecordedEvent<B: Backend> {
     generation: u64,
     context: Arc<DeviceContext<B>>,
 }
+
+// As a device.
+impl<B: Backend> UnwindSafe for RecordedEvent<B> {}
+impl<B: Backend> RefUnwindSafe for RecordedEvent<B> {}
 
 impl<B: Backend> RecordedEvent<B> {
     /// Takes an event from the pool of the device, or makes one.

@@ -11,7 +11,12 @@ use super::{
 };
 use crate::sync::{AtomicU64, Mutex, Ordering, ShortMutex};
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
-use std::{fmt, sync::Arc, thread::ThreadId};
+use std::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+    thread::ThreadId,
+};
 
 /// The part of a stream that outlives it: access logs refer to it. The fields that every submission reads come first.
 #[repr(C, align(64))]
@@ -47,6 +52,10 @@ pub struct Timeline<B: Backend> {
     /// Staged transfers that have yet to land in their destinations.
     pub copy_outs: CopyOutQueue,
 }
+
+// As a device.
+impl<B: Backend> UnwindSafe for Timeline<B> {}
+impl<B: Backend> RefUnwindSafe for Timeline<B> {}
 
 impl<B: Backend> Timeline<B> {
     /// Makes the timeline of a stream.

@@ -25,6 +25,7 @@ use gpumem_memory::{
 use parking_lot::Mutex;
 use std::{
     fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
     sync::{Arc, OnceLock},
 };
 
@@ -48,6 +49,10 @@ pub(crate) struct DeviceShared<B: Backend> {
     /// The first of them: the only one where the device is never reset, and found without a lock.
     first: OnceLock<Arc<Timeline<B>>>,
 }
+
+// As `DeviceCore`.
+impl<B: Backend> UnwindSafe for DeviceShared<B> {}
+impl<B: Backend> RefUnwindSafe for DeviceShared<B> {}
 
 impl<B: Backend> Device<B> {
     /// Takes a device that was opened through the backend itself.

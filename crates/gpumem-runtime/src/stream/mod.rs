@@ -7,7 +7,13 @@ pub use event::Event;
 use crate::{Completion, Device};
 use gpumem_core::{Backend, EventOptions, RawStream, Result, Stream as _, StreamKind, StreamOptions};
 use gpumem_memory::{may_block, memory::DeferredFree, track::Timeline};
-use std::{any::Any, fmt, mem::ManuallyDrop, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    mem::ManuallyDrop,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 /// A queue of work on one device. Cloning it is cheap and gives the same queue.
 ///
@@ -23,6 +29,10 @@ struct Inner<B: Backend> {
     /// The device's own default stream, which outlives this handle.
     is_borrowed: bool,
 }
+
+// As a device. Of the owner nothing is used but its drop.
+impl<B: Backend> UnwindSafe for Inner<B> {}
+impl<B: Backend> RefUnwindSafe for Inner<B> {}
 
 impl<B: Backend> Stream<B> {
     pub(crate) fn own(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {

@@ -7,7 +7,11 @@ use gpumem_trace::{
     RecorderOptions, Trace,
     log::{EventLog, clock},
 };
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 /// A recording that is running. Ends when it is dropped; forgetting it lets it run on.
 #[must_use = "the recording ends when this is dropped"]
@@ -15,6 +19,10 @@ pub struct Recording<B: Backend> {
     core: Arc<DeviceCore<B>>,
     log: Arc<EventLog>,
 }
+
+// As a device.
+impl<B: Backend> UnwindSafe for Recording<B> {}
+impl<B: Backend> RefUnwindSafe for Recording<B> {}
 
 impl<B: Backend> Device<B> {
     /// Starts to record every allocation, free, use and wait of this device. An event takes some nanoseconds more than
