@@ -3,8 +3,12 @@
 use super::{MIB, device, statistics};
 use gpumem_core::{Attach, MappedOptions, MemoryKind};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{Device, Pinned, UninitHostArray, memory::DeferredLimits};
+use gpumem_runtime::{
+    Device, Pinned, UninitHostArray,
+    memory::{DeferredLimits, Pool},
+};
 use ndarray::Ix1;
+use std::sync::Arc;
 
 /// A device of 1 GiB.
 const TOTAL: usize = 1024 * MIB;
@@ -115,6 +119,44 @@ fn a_piece_that_is_partly_allocated_stays() {
     drop(arrays);
     drop(device.uninit_array::<u8, _>(1).unwrap());
     assert!(idle(&device, MemoryKind::Pinned) <= TOTAL / 100);
+}
+
+/// A small array would keep all of the piece that it lies in.
+#[test]
+fn small_arrays_keep_no_large_piece() {
+    let device = open();
+    // No multiple of the pages of a driver.
+    drop(pinned(&device, 200_000_000));
+    let small = pinned(&device, 64 << 10);
+    assert_eq!(idle(&device, MemoryKind::Pinned) / 100_000_000, 2, "nobody has asked for it");
+    // As large as the piece, or nearly so.
+    drop(pinned(&device, 190_000_000));
+    let another = pinned(&device, 1000);
+    device.flush().unwrap();
+    assert!(statistics(&device, MemoryKind::Pinned).reserved <= 8 * MIB);
+    drop((small, another));
+
+    // Of a piece of many arrays, at once with the large one.
+    let large = pinned(&device, 200_000_000);
+    let small = pinned(&device, 64 << 10);
+    drop(large);
+    device.flush().unwrap();
+    assert!(statistics(&device, MemoryKind::Pinned).reserved <= 8 * MIB);
+    drop(small);
+}
+
+/// Where a pool cannot grow, small arrays use what there is.
+#[test]
+fn small_arrays_use_a_large_piece_where_there_is_no_other_memory() {
+    let device = open();
+    let options = device.pool_options(MemoryKind::Pinned).max_size(200 * MIB);
+    let pool = Pool::new(device.driver_memory(), options);
+    device.set_memory_resource(MemoryKind::Pinned, Arc::new(pool)).unwrap();
+    drop(pinned(&device, 200 * MIB));
+    let deferred = device.defer_cleanup();
+    let small = pinned(&device, 1000);
+    assert_eq!(statistics(&device, MemoryKind::Pinned).reserved, 200 * MIB);
+    drop((small, deferred));
 }
 
 /// Copies may still read dropped memory: the first allocation that finds them done frees it.

@@ -201,16 +201,16 @@ impl Tlsf {
         self.allocate_up_to(set, bytes, align, u64::MAX)
     }
 
-    /// As [`allocate`](Self::allocate), out of blocks with a stamp of at most `stamp` only. Blocks with a later one are
-    /// skipped; only a few are looked at.
+    /// As [`allocate`](Self::allocate), out of blocks of at most `most` bytes only. Larger ones are left whole.
+    #[inline]
     pub fn allocate_up_to(
         &mut self,
         set: SetId,
         bytes: u64,
         align: u64,
-        stamp: u64,
+        most: u64,
     ) -> Option<AllocatedBlock> {
-        let wanted = self.wanted(bytes, align, stamp)?;
+        let wanted = self.wanted(bytes, align, most)?;
         let node = self.find(set, wanted)?;
         self.carve(node, set, wanted)
     }

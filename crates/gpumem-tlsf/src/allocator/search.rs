@@ -19,21 +19,22 @@ pub(super) struct Wanted {
     /// Bytes.
     pub(super) bytes: u64,
     pub(super) align: u64,
-    /// Latest stamp.
-    pub(super) stamp: u64,
+    /// Bytes of the largest block that may be cut for it.
+    pub(super) most: u64,
 }
 
 impl Wanted {
     #[inline]
     pub(super) fn fits(&self, node: &Node) -> bool {
-        node.len() >= self.bytes + (node.start.wrapping_neg() & (self.align - 1))
+        let len = node.len();
+        len >= self.bytes + (node.start.wrapping_neg() & (self.align - 1)) && len <= self.most
     }
 }
 
 impl Tlsf {
     /// Turns a request into what a free block must hold; `None` for an invalid request.
     #[inline]
-    pub(super) fn wanted(&self, bytes: u64, align: u64, stamp: u64) -> Option<Wanted> {
+    pub(super) fn wanted(&self, bytes: u64, align: u64, most: u64) -> Option<Wanted> {
         let granule = self.granule();
         if bytes == 0 || !align.is_power_of_two() {
             return None;
@@ -49,7 +50,7 @@ impl Tlsf {
             // Cutting takes up to two numbers more, and must not fail half-way.
             return None;
         }
-        Some(Wanted { needed, bytes, align, stamp })
+        Some(Wanted { needed, bytes, align, most })
     }
 
     /// Finds a free block that holds the request.
@@ -68,7 +69,7 @@ impl Tlsf {
             if let Some(node) = self.first_of(lists, found, wanted, PEEK) {
                 return Some(node);
             }
-            // Everything that was looked at here is in flight: the next class up.
+            // Nothing that was looked at here may be cut: the next class up.
             let Some(next) = found.next() else { break };
             class = next;
         }
@@ -104,7 +105,7 @@ impl Tlsf {
             #[cfg(test)]
             self.looks.set(self.looks.get() + 1);
             let node = &self.nodes[at as usize];
-            if wanted.fits(node) && self.stamp_of(at) <= wanted.stamp {
+            if wanted.fits(node) {
                 return Some(at);
             }
             at = node.later;

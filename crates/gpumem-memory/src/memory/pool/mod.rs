@@ -91,12 +91,13 @@ impl<B: Backend> Pool<B> {
     /// ```
     pub fn new(upstream: Arc<dyn MemoryResource<B>>, options: PoolOptions) -> Self {
         let granule = options.alignment.clamp(16, 2 << 20).next_power_of_two();
+        let options = PoolOptions { alignment: granule, ..options };
         Self {
             upstream,
             origin: ProcessGuard::current(),
-            options: PoolOptions { alignment: granule, ..options },
+            options,
             local_caches: (0..2 * LOCAL_CACHES).map(|_| LocalCache::new()).collect(),
-            state: ShortMutex::new(PoolState::new(granule)),
+            state: ShortMutex::new(PoolState::new(options)),
             growing: ReentrantMutex::default(),
             id: AtomicU64::new(ResourceId::new().number()),
             former: Mutex::new(Vec::new()),
@@ -278,8 +279,14 @@ impl<B: Backend> Pool<B> {
             Ok(None) => None,
             Err(error) => Some(error),
         };
-        let last =
-            if request.host_first { self.take_and_wait(request, local_cache) } else { take_in_flight() };
+        let take_idle = || {
+            let mut state = self.state.lock();
+            state.take_idle(bytes, align).map(|found| self.hand_out(Some(&state), local_cache, found))
+        };
+        let last = take_idle().or_else(|| match request.host_first {
+            true => self.take_and_wait(request, local_cache),
+            false => take_in_flight(),
+        });
         if let Some(block) = last {
             return Ok(block);
         }

@@ -55,7 +55,8 @@ impl PoolOptions {
     }
 
     /// Returns the options for page-locked memory: pieces of 1 to 64 MiB, which stay, because page-locking takes a
-    /// millisecond for every few MiB. A request of more than half of the largest piece gets one of its size.
+    /// millisecond for every few MiB. A request of more than half of the largest piece gets one of its size, which
+    /// smaller requests do not use while the pool can grow.
     pub fn page_locked(alignment: usize) -> Self {
         Self {
             smallest_chunk: MIB,
@@ -133,6 +134,16 @@ impl PoolOptions {
         }
     }
 
+    /// Bytes of the largest free block that a request for `bytes` bytes may be cut from. Where pieces stay, small requests leave
+    /// those of one large request whole: any of them would keep all of the piece.
+    #[inline]
+    pub(super) fn largest_cut(&self, bytes: u64) -> u64 {
+        match self.release_empty_before_grow || bytes > (self.largest_chunk / 2) as u64 {
+            true => u64::MAX,
+            false => self.largest_chunk.max(self.initial_size) as u64,
+        }
+    }
+
     /// Bytes of the next piece, for a request that nothing free serves.
     pub(super) fn chunk(&self, bytes: usize, reserved: usize) -> usize {
         let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
@@ -145,6 +156,10 @@ impl PoolOptions {
         };
         let first = if reserved == 0 { self.initial_size } else { 0 };
         let wanted = with_the_pool.max(several).max(bytes).max(first);
+        if !self.release_empty_before_grow && wanted == bytes {
+            // Without a rest, which others would use: they would keep all of the piece.
+            return bytes;
+        }
         // Drivers count in pages of up to 2 MiB; no more than a part in 32 is lost by rounding up.
         let unit = (1 << (wanted / 32).checked_ilog2().unwrap_or(0)).min(2 * MIB);
         let rounded = wanted.checked_next_multiple_of(unit).unwrap_or(wanted);

@@ -1,6 +1,6 @@
 //! The state of a pool: its chunks, and its free blocks by stream.
 
-use super::contention::ContentionCounter;
+use super::{PoolOptions, contention::ContentionCounter};
 use crate::{
     memory::{
         pending_accesses::PendingAccesses,
@@ -78,6 +78,7 @@ pub(super) struct FreeBlock<B: Backend> {
 #[repr(align(128))]
 pub(super) struct PoolState<B: Backend> {
     allocator: Tlsf,
+    options: PoolOptions,
     chunks: BTreeMap<u64, Chunk<B>>,
     streams: Vec<StreamSet<B>>,
     parked: VecDeque<MultiStreamBlock<B>>,
@@ -98,9 +99,10 @@ pub(super) struct PoolState<B: Backend> {
 }
 
 impl<B: Backend> PoolState<B> {
-    pub(super) fn new(granule: usize) -> Self {
+    pub(super) fn new(options: PoolOptions) -> Self {
         Self {
-            allocator: Tlsf::new(granule as u64),
+            allocator: Tlsf::new(options.alignment as u64),
+            options,
             chunks: BTreeMap::new(),
             streams: Vec::new(),
             parked: VecDeque::new(),
@@ -252,10 +254,11 @@ impl<B: Backend> PoolState<B> {
         stream: Option<&Arc<Timeline<B>>>,
     ) -> Option<FreeBlock<B>> {
         self.flush_last();
+        let most = self.options.largest_cut(bytes);
         if let Some(timeline) = stream
             && let Some(set) =
                 self.streams.iter().find(|have| have.timeline.id() == timeline.id()).map(|have| have.set)
-            && let Some(allocated) = self.allocator.allocate(set, bytes, align)
+            && let Some(allocated) = self.allocator.allocate_up_to(set, bytes, align, most)
         {
             let uses = match timeline.is_complete(allocated.stamp) {
                 true => PendingAccesses::none(),
@@ -263,6 +266,13 @@ impl<B: Backend> PoolState<B> {
             };
             return Some(self.found(allocated, uses));
         }
+        let allocated = self.allocator.allocate_up_to(Tlsf::IDLE, bytes, align, most)?;
+        Some(self.found(allocated, PendingAccesses::none()))
+    }
+
+    /// A block of any idle one, however large: for when the pool cannot grow.
+    pub(super) fn take_idle(&mut self, bytes: u64, align: u64) -> Option<FreeBlock<B>> {
+        self.flush_last();
         let allocated = self.allocator.allocate(Tlsf::IDLE, bytes, align)?;
         Some(self.found(allocated, PendingAccesses::none()))
     }
