@@ -2,6 +2,7 @@
 
 use crate::{
     ArrayBase, CopyPlan, CudaArrayInterface, Device, HostArray, HostKind, Storage, UninitArray,
+    array::host::packed_shape,
     device::{Allocation, AllocationRef},
     foreign::{self, described_layout},
     layout::Layout,
@@ -9,7 +10,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Element, Error, Result};
 use gpumem_memory::track::Timeline;
-use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn, ShapeBuilder};
+use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn};
 use std::sync::Arc;
 
 /// A source of a copy to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors of
@@ -141,11 +142,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         operation: &'static str,
         layout: &Layout,
     ) -> Result<ArrayD<T>> {
-        let size = size_of::<T>().max(1) as isize;
-        let shape = IxDyn(layout.shape());
-        let strides: Vec<usize> =
-            layout.strides().iter().map(|stride| (stride / size).unsigned_abs()).collect();
-        let shape = if layout.is_empty() { shape.into() } else { shape.strides(IxDyn(&strides)) };
+        let shape = packed_shape::<T, _>(IxDyn(layout.shape()), layout);
         let mut packed = transfer::zeros(operation, shape).map_err(|error| timeline.context.place(error))?;
         match &self.0 {
             From::Host(view) => packed.assign(&view.view().into_dyn()),

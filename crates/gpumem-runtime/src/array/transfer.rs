@@ -3,13 +3,13 @@
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
     CopyPlan, Progress, ToDevice,
-    array::host::UninitBuffer,
+    array::host::{UninitBuffer, packed_shape},
     layout::Layout,
     transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::Result;
 use gpumem_memory::{may_block, track::Timeline};
-use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
+use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex};
 use std::{ops::ControlFlow, sync::Arc};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
@@ -43,15 +43,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     pub fn copy_to_host(&self, /* with a stream: stream.copy_to_host(&a) */) -> Result<Array<S::Elem, D>> {
         const OPERATION: &str = "copy_to_host";
         let packed = self.layout.like();
-        let size = size_of::<S::Elem>().max(1) as isize;
-        let mut strides = D::zeros(self.ndim());
-        for (slot, stride) in strides.slice_mut().iter_mut().zip(packed.strides()) {
-            *slot = (stride / size).unsigned_abs();
-        }
-        let shape = match self.is_empty() {
-            true => self.raw_dim().into(),
-            false => self.raw_dim().strides(strides),
-        };
+        let shape = packed_shape::<S::Elem, D>(self.raw_dim(), &packed);
         let mut host = UninitBuffer::<S::Elem, D>::new(OPERATION, shape)
             .map_err(|error| self.memory.core().place(error))?;
         let timeline = self.default_timeline()?;

@@ -22,7 +22,7 @@ pub(crate) use pin_guard::lock;
 pub use pin_scope::PinScope;
 pub use register::{MappedRegisteredArray, RegisterError, RegisteredArray};
 pub use uninit::UninitHostArray;
-pub(crate) use uninit_buffer::UninitBuffer;
+pub(crate) use uninit_buffer::{UninitBuffer, packed_shape};
 pub use view::{view_at, view_mut_at};
 
 use std::marker::PhantomData;

@@ -1,8 +1,21 @@
 //! Room for a new host array, which becomes one when every element has been written.
 
-use crate::tuning::TUNING;
+use crate::{layout::Layout, tuning::TUNING};
 use gpumem_core::{Element, Error, ErrorKind, Result, process};
-use ndarray::{Array, Dimension, StrideShape};
+use ndarray::{Array, Dimension, ShapeBuilder, StrideShape};
+
+/// A new array of the host that lies as a packed layout does. Where there are no bytes, its strides do not matter.
+pub(crate) fn packed_shape<T, D: Dimension>(shape: D, packed: &Layout) -> StrideShape<D> {
+    let size = size_of::<T>();
+    if packed.is_empty() || size == 0 {
+        return shape.into();
+    }
+    let mut strides = D::zeros(shape.ndim());
+    for (slot, stride) in strides.slice_mut().iter_mut().zip(packed.strides()) {
+        *slot = stride.unsigned_abs() / size;
+    }
+    shape.strides(strides)
+}
 
 /// Elements that have not been written yet. They are not cleared either: the system has cleared fresh pages, and those
 /// that the allocator gives out again, as it does for arrays of some MiB that come and go, would be written twice.
@@ -53,7 +66,7 @@ impl<T: Element, D: Dimension> UninitBuffer<T, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Ix1, Ix2, ShapeBuilder};
+    use ndarray::{Ix1, Ix2};
 
     #[test]
     fn written_elements_are_read_back() {

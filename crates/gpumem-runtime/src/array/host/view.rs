@@ -10,12 +10,12 @@ fn upright<T>(
     shape: &[usize],
     strides: &[isize],
 ) -> (*const T, ndarray::StrideShape<IxDyn>, SmallVec<[usize; 6]>) {
-    let size = size_of::<T>().max(1) as isize;
+    let size = size_of::<T>() as isize;
     let mut lowest = first;
     let mut turned = SmallVec::new();
     let mut elements: SmallVec<[usize; 6]> = SmallVec::new();
-    if shape.contains(&0) {
-        // Nothing is walked. ndarray would take other axes without a stride for overlapping ones.
+    if shape.contains(&0) || size == 0 {
+        // No byte is read or written. ndarray would take axes without a stride for overlapping ones.
         let nowhere = std::ptr::NonNull::<T>::dangling().as_ptr().cast_const();
         return (nowhere, IxDyn(shape).into(), turned);
     }
