@@ -25,6 +25,20 @@ impl LaunchConfig {
     pub fn linear(groups: u32, group_size: u32) -> Self {
         Self { groups: [groups, 1, 1], group_size: [group_size, 1, 1], shared_bytes: 0 }
     }
+
+    /// Sets the bytes of dynamic shared memory of each group.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_core::LaunchConfig;
+    ///
+    /// assert_eq!(LaunchConfig::linear(8, 256).shared_bytes(1024).shared_bytes, 1024);
+    /// ```
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
 }
 
 /// One group of one work-item.

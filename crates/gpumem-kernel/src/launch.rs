@@ -19,6 +19,9 @@ use std::{
 
 const OPERATION: &str = "launch";
 const GROUPS: [&str; 3] = ["groups along x", "groups along y", "groups along z"];
+/// Groups along an axis that any device takes: one more stands for all numbers that do not fit
+/// ([`config_for_items`](crate::config_for_items)).
+const MOST_GROUPS: u32 = u32::MAX - 1;
 const ITEMS: [&str; 3] =
     ["work-items of a group along x", "work-items of a group along y", "work-items of a group along z"];
 
@@ -67,7 +70,7 @@ impl Limits {
         let shared = has.shared_memory.checked_sub(declared);
         let group_size = if shared.is_some() { has.max_group_size } else { 0 };
         let along = |most: [u32; 3]| {
-            let mut most = most;
+            let mut most = most.map(|most| most.min(MOST_GROUPS));
             most.iter_mut().skip(axes).for_each(|most| *most = 1);
             most
         };
@@ -263,7 +266,7 @@ impl<B: Backend> Loaded<B> {
             found.map(|(what, (size, most))| (what, u64::from(size), u64::from(most)))
         };
         let (declared, dynamic) = (self.limits.declared as u64, u64::from(dims.shared_bytes));
-        let too_large = along(GROUPS, dims.groups, has.max_grid_dims)
+        let too_large = along(GROUPS, dims.groups, has.max_grid_dims.map(|most| most.min(MOST_GROUPS)))
             .or_else(|| along(ITEMS, dims.group_size, has.max_group_dims))
             .or_else(|| {
                 let most = u64::from(has.max_group_size);

@@ -71,13 +71,15 @@ fn device_type(parameter: &ParameterInfo) -> String {
 }
 
 /// Returns a launch of enough groups of `group_size` work-items to cover `items` along each axis, at least one:
-/// `config_for_items(len, 256)`, `config_for_items((width, height), (16, 16))`. The numbers are those of x, y and z.
+/// `config_for_items(len, 256)`, `config_for_items((width, height), (16, 16))`. The numbers are those of x, y and z. Where
+/// they need [`u32::MAX`] groups along an axis or more, the result has [`u32::MAX`], which every launch refuses
+/// ([`LaunchTooLarge`](gpumem_core::ErrorKind::LaunchTooLarge)).
 ///
 /// # Examples
 /// ```
 /// use gpumem_kernel::config_for_items;
 ///
-/// let config = config_for_items(1000, 256);
+/// let config = config_for_items(1000, 256).shared_bytes(1024);
 /// assert_eq!((config.groups, config.group_size), ([4, 1, 1], [256, 1, 1]));
 /// ```
 pub fn config_for_items(

@@ -113,6 +113,13 @@ fn arguments_that_do_not_fit_are_refused_before_the_launch() {
         };
         assert!(is_right, "{wrong:?}: {error}");
     }
+    for items in [usize::MAX, 1 << 44] {
+        let error = kernel.launch(&stream, &config_for_items(items, 256), (&x, &mut y, 1f32)).unwrap_err();
+        let ErrorKind::LaunchTooLarge { what: "groups along x", requested, most } = *error.kind() else {
+            panic!("{error}")
+        };
+        assert_eq!((requested, most), (u64::from(u32::MAX), u64::from(has.max_grid_dims[0])));
+    }
     let strided = x.slice(s![.., ..;2]).unwrap();
     let error = kernel.launch(&stream, &good, (&strided, &mut y, 1f32)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Layout(LayoutError::NeedsCopy { .. })), "{error}");

@@ -31,7 +31,7 @@ fn back<T: gpumem::Element>(stream: &Stream, array: &DeviceArray<T, Ix1>) -> Vec
 fn integers(declaration: KernelDef<subset::Integers>) -> Vec<i64> {
     let (device, stream) = host();
     let mut out = zeros::<i64>(&stream, 64);
-    let dims = LaunchConfig { shared_bytes: 32 * 8, ..config_for_items([64, 1, 1], [32, 1, 1]) };
+    let dims = config_for_items([64, 1, 1], [32, 1, 1]).shared_bytes(32 * 8);
     declaration.load(&device).unwrap().launch(&stream, &dims, (&mut out,)).unwrap();
     back(&stream, &out)
 }
