@@ -174,6 +174,8 @@ pub(crate) struct Prepared<'a, B: Backend> {
     pub(crate) call: Call,
     pub(crate) source: Option<Place<'a, B>>,
     pub(crate) destination: Option<Place<'a, B>>,
+    /// Whether the source is in the destination, or the other way round, and that is right.
+    pub(crate) in_place: bool,
     /// Where a copy after the operation puts the elements of the destination.
     pub(crate) target: Option<MemoryUse>,
 }
@@ -192,13 +194,19 @@ impl<B: Backend> Prepared<'_, B> {
     }
 }
 
-/// The uses of memory by operations.
+/// The uses of memory by operations. When a stream admits them, none of them overlaps what another one writes, but the two of
+/// an operation in place.
 pub(crate) fn accesses<'a, B: Backend>(calls: &'a [Prepared<'_, B>]) -> Accesses<'a, B> {
     let mut accesses = Accesses::new();
-    for Prepared { source, destination, .. } in calls {
-        for (place, write) in [(source, false), (destination, true)] {
-            if let Some(Place { memory, extent }) = place.as_ref().filter(|place| !place.extent.is_empty()) {
-                accesses.push(Access { memory, extent: extent.clone(), write });
+    let used = |place: &'a Option<Place<'_, B>>| place.as_ref().filter(|place| !place.extent.is_empty());
+    for Prepared { source, destination, in_place, .. } in calls {
+        match (used(source), used(destination)) {
+            (Some(from), Some(to)) if *in_place => {
+                accesses.extend(Access::in_place(&to.memory, from.extent.clone(), to.extent.clone()));
+            }
+            (from, to) => {
+                accesses.extend(from.map(|Place { memory, extent }| Access::read(memory, extent.clone())));
+                accesses.extend(to.map(|Place { memory, extent }| Access::write(memory, extent.clone())));
             }
         }
     }

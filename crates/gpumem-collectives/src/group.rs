@@ -128,7 +128,23 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         unpack: Option<Unpack<'g, B>>,
     ) -> Result<()> {
         let target = unpack.as_ref().map(|unpack| unpack.target);
-        let prepared = Prepared { call, source, destination, target };
+        self.add_prepared(Prepared { call, source, destination, in_place: false, target }, unpack)
+    }
+
+    /// Adds an operation that reads and writes one array, or a part of it, in place.
+    pub(crate) fn add_in_place(
+        &mut self,
+        call: Call,
+        source: Place<'g, B>,
+        destination: Place<'g, B>,
+        unpack: Option<Unpack<'g, B>>,
+    ) -> Result<()> {
+        let target = unpack.as_ref().map(|unpack| unpack.target);
+        let (source, destination) = (Some(source), Some(destination));
+        self.add_prepared(Prepared { call, source, destination, in_place: true, target }, unpack)
+    }
+
+    fn add_prepared(&mut self, prepared: Prepared<'g, B>, unpack: Option<Unpack<'g, B>>) -> Result<()> {
         prepared.check(self.stream)?;
         self.calls.push(prepared);
         self.unpack.extend(unpack);

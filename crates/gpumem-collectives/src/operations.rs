@@ -48,7 +48,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let (operation, _) = ("all_reduce", reduction);
         let call = Call::new::<M::Elem>(Kind::AllReduce, array.len()).computing::<M::Elem, R>();
         let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
-        self.add(call, Some(to.clone()), Some(to), unpack)
+        self.add_in_place(call, to.clone(), to, unpack)
     }
 
     /// As [`Communicator::reduce`](crate::Communicator::reduce).
@@ -104,7 +104,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
             return self.add(call, Some(from), None, None);
         }
         let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
-        self.add(call, Some(to.clone()), Some(to), unpack)
+        self.add_in_place(call, to.clone(), to, unpack)
     }
 
     /// As [`Communicator::broadcast`](crate::Communicator::broadcast).
@@ -164,7 +164,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let call = Call::new::<M::Elem>(Kind::AllGather, array.len() / self.size());
         let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
         let own = to.block(self.communicator.rank(), call.bytes());
-        self.add(call, Some(own), Some(to), unpack)
+        self.add_in_place(call, own, to, unpack)
     }
 
     /// As [`Communicator::reduce_scatter`](crate::Communicator::reduce_scatter).
@@ -212,7 +212,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let call = Call::new::<M::Elem>(Kind::ReduceScatter, count).computing::<M::Elem, R>();
         let (all, unpack) = pack::destination_of(self.stream, operation, array, true)?;
         let own = all.block(self.communicator.rank(), call.bytes());
-        self.add(call, Some(all), Some(own), unpack)
+        self.add_in_place(call, all, own, unpack)
     }
 
     /// As [`Communicator::all_to_all`](crate::Communicator::all_to_all).

@@ -262,14 +262,15 @@ pub enum ErrorKind {
     /// Foreign memory is described in a way that cannot be taken.
     #[error(transparent)]
     Descriptor(#[from] crate::DescriptorError),
-    /// Source and destination share memory.
+    /// An operation writes an array that shares memory with another one that it uses: both are handles of one allocation, or of
+    /// one piece of foreign memory.
     #[error(
-        "source and destination overlap in one allocation (bytes {source_bytes:?} and {destination_bytes:?})"
+        "an array overlaps another one that is written (bytes {source_bytes:?} and {destination_bytes:?})"
     )]
     Overlap {
-        /// Bytes of the allocation that the source spans.
+        /// Bytes of the allocation that the array spans: the source of a copy.
         source_bytes: std::ops::Range<usize>,
-        /// Bytes of the allocation that the destination spans.
+        /// Bytes of the allocation that the written array spans: the destination of a copy.
         destination_bytes: std::ops::Range<usize>,
     },
     /// Memory could be page-locked only in part, or is in use by another registration.

@@ -1,13 +1,13 @@
 //! Launching a kernel in stream order.
 
 use super::{
-    arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument, check_shared},
+    arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument},
     loaded_module::LoadedModule,
 };
 use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchConfig, Result};
 use gpumem_runtime::{
     Device, Scope, Stream,
-    internal::{Access, Allocation, DeviceContext, Timeline, Tracked},
+    internal::{Access, Allocation, DeviceContext, Timeline, Tracked, Work},
 };
 use gpumem_simt::Parameters;
 use std::{
@@ -150,6 +150,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// * [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) for an array or a stream of another device
     /// * [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) for an array of another rank,
     ///   [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) for one that is not packed where a slice is wanted
+    /// * [`Overlap`](gpumem_core::ErrorKind::Overlap) for an array that is written and, by a second handle that an import has
+    ///   made, given as another argument too
     /// * [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, given for writing
     ///   too, because a kernel may leave elements as they are
     /// * [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure
@@ -286,45 +288,44 @@ impl<B: Backend> Loaded<B> {
         collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
         let timeline = stream.timeline();
-        let ArgumentCollector { arguments, accesses, .. } = &*collected;
-        timeline
-            .refuse_poisoned(OPERATION, accesses)
-            .map_err(|error| self.explain(of_argument(error, timeline, collected)))?;
-        let is_shared = accesses.iter().any(|access| access.memory.is_shared());
-        if timeline.is_ready_for(accesses) && collected.is_of_device() && !is_shared {
-            let enqueue =
-                |raw: &B::Stream, submission| self.enqueue(timeline, raw, submission, dims, arguments);
-            let submitted = timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);
-            return submitted.map_err(|error| self.explain(error));
-        }
-        self.submit_rest(timeline, dims, collected)
-            .map_err(|error| self.explain(of_argument(error, timeline, collected)))
+        let launched = if collected.is_of_device() {
+            let ArgumentCollector { arguments, accesses, .. } = &*collected;
+            self.submit_admitted(timeline, accesses, dims, arguments).map(drop)
+        } else {
+            self.submit_moved(timeline, dims, collected)
+        };
+        launched.map_err(|error| self.explain(of_argument(error, timeline, collected)))
     }
 
-    /// As [`submit`](Self::submit), where something is wrong, or is to be moved to the device before.
+    /// As [`submit`](Self::submit), where something is to be moved to the device before.
     #[inline(never)]
-    fn submit_rest<'a>(
+    fn submit_moved<'a>(
         &'a self,
         timeline: &Arc<Timeline<B>>,
         dims: &LaunchConfig,
         collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
-        timeline.check(OPERATION)?;
         let ArgumentCollector { arguments, accesses, host, constants } = collected;
-        for access in &*accesses {
-            timeline.check_owns(OPERATION, access.memory)?;
-        }
-        check_shared(accesses)?;
         // Until the launch is enqueued no other thread may write other constants.
         let _written = match constants.fill() {
             Some(fill) => Some(fill.write(timeline, accesses)?),
             None => None,
         };
-        host.launch(accesses, |accesses| {
-            let enqueue =
-                |raw: &B::Stream, submission| self.enqueue(timeline, raw, submission, dims, arguments);
-            Ok(timeline.submit_as(OPERATION, accesses, enqueue)?.submission)
-        })
+        host.launch(accesses, |accesses| self.submit_admitted(timeline, accesses, dims, arguments))
+    }
+
+    /// Enqueues the launch, with all uses of memory. Returns its submission index.
+    #[inline(always)]
+    fn submit_admitted(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        accesses: &[Access<'_, B>],
+        dims: &LaunchConfig,
+        arguments: &KernelArguments,
+    ) -> Result<u64> {
+        let admitted = timeline.admit(Work::Launch, OPERATION, accesses)?;
+        let enqueue = |raw: &B::Stream, submission| self.enqueue(timeline, raw, submission, dims, arguments);
+        Ok(admitted.submit(enqueue)?.submission)
     }
 
     /// Enqueues the launch, whose submission index has just been given out.
@@ -354,6 +355,9 @@ fn of_argument<B: Backend>(
     let is_wrong = |access: &&Access<'_, B>| match error.kind() {
         ErrorKind::WrongDevice { what: "array", .. } => !access.memory.context().is_same(&timeline.context),
         ErrorKind::Stale { what: "array" } => !access.memory.is_fresh(),
+        ErrorKind::Overlap { destination_bytes, .. } => {
+            access.write && access.memory.has_other_handles() && access.extent == *destination_bytes
+        }
         ErrorKind::Poisoned { .. } => access.memory.is_poisoned(&access.extent),
         _ => false,
     };

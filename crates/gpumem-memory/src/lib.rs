@@ -11,6 +11,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod blocking;
+#[cfg(doctest)]
+mod compile_fail;
 pub mod memory;
 pub mod sync;
 pub mod track;

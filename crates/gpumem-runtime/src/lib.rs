@@ -62,7 +62,9 @@ pub mod internal {
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
     pub use gpumem_memory::may_block;
     pub use gpumem_memory::memory::DeviceCore;
-    pub use gpumem_memory::track::{Access, AccessLog, DeviceContext, Timeline, Tracked};
+    pub use gpumem_memory::track::{
+        Access, AccessLog, DeviceContext, LentStream, Timeline, Tracked, Work, refuse_overlap,
+    };
     pub use gpumem_trace::log::CollectiveInfo;
 }
 

@@ -9,7 +9,7 @@ use crate::{
     device::{Allocation, AllocationRef},
 };
 use gpumem_core::{Backend, HostAccess, Result};
-use gpumem_memory::track::Access;
+use gpumem_memory::track::{Access, Work};
 use std::ops::Range;
 
 /// A block of memory with its access log.
@@ -49,9 +49,7 @@ impl<B: Backend> Memory<B> {
 pub type ModelAccess<'a, B> = (&'a Memory<B>, Range<usize>, bool);
 
 fn accesses<'a, B: Backend>(uses: &[ModelAccess<'a, B>]) -> Vec<Access<'a, B>> {
-    uses.iter()
-        .map(|(memory, extent, write)| Access { memory: &memory.0, extent: extent.clone(), write: *write })
-        .collect()
+    uses.iter().map(|(memory, extent, write)| Access::new(&memory.0, extent.clone(), *write)).collect()
 }
 
 /// Enqueues work after everything that it conflicts with.
@@ -108,9 +106,9 @@ pub fn lend<B: Backend>(
     enqueue: impl FnOnce(&B::Stream) -> Result<()>,
 ) -> Result<()> {
     let (timeline, accesses) = (stream.timeline(), accesses(uses));
-    timeline.prepare("model", &accesses, |_| Ok(()))?;
-    timeline.with_raw("model", enqueue)?;
-    timeline.submit("model", &accesses, |_| Ok(())).map(drop)
+    let lent = timeline.admit(Work::Foreign, "model", &accesses)?.lend()?;
+    timeline.with_raw_of_a_model(enqueue)?;
+    lent.note().map(drop)
 }
 
 /// As [`lend`], with a fault that the models must find: the uses get their submission index before the work is
@@ -124,5 +122,5 @@ pub fn lend_with_an_early_index<B: Backend>(
     enqueue: impl FnOnce(&B::Stream) -> Result<()>,
 ) -> Result<()> {
     stream.timeline().submit("model", &accesses(uses), |_| Ok(()))?;
-    stream.timeline().with_raw("model", enqueue)
+    stream.timeline().with_raw_of_a_model(enqueue)
 }

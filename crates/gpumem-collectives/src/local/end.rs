@@ -16,7 +16,7 @@ use crate::{
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
 };
-use gpumem_runtime::Stream;
+use gpumem_runtime::{Stream, internal::Work};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -82,7 +82,7 @@ impl<B: Backend> Engine<B> for End {
         let timeline = stream.timeline();
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before other ranks hear of the operation. Later failures are told to them.
-        timeline.check(operation)?;
+        let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
         let mut attendees = Vec::with_capacity(calls.len());
@@ -96,7 +96,7 @@ impl<B: Backend> Engine<B> for End {
         }
         let place = timeline.context.name();
         let future = HostFuture::new(operation, Attendance { attendees, place });
-        let submitted = timeline.submit(operation, &accesses, |raw| {
+        let submitted = admitted.submit(|raw, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped: an attendee that is dropped waits until no thread moves bytes. If it ends well, each destination
             // was written as a whole; a destination that is not written is not among the accesses.

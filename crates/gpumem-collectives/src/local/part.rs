@@ -131,7 +131,7 @@ fn copy(source: Span, destination: Span) {
         with_exposed_provenance_mut::<u8>(destination.address),
     );
     // SAFETY: both are valid and used by nothing else (see `run`), and were found not to overlap when the ranks agreed.
-    // The two arrays of one rank are borrowed apart.
+    // The two of one rank lie apart: see `accesses`.
     unsafe { from.copy_to_nonoverlapping(to, source.bytes.min(destination.bytes)) };
 }
 
@@ -148,8 +148,8 @@ fn combine(
     let (sources, destinations) = (addresses(&mut sources), addresses(&mut destinations));
     if let Some(computation) = call.computation.filter(|_| count > 0) {
         // SAFETY: the memory is valid and used by nothing else (see `run`). The function is of the type that all ranks
-        // have agreed on, and arrays of it are aligned. Spans of two ranks do not overlap where one is written, and the
-        // two arrays of one rank are borrowed apart or the same.
+        // have agreed on, and arrays of it are aligned. Spans of two ranks do not overlap where one is written, and those
+        // of one rank lie apart or are the same (see `accesses`).
         unsafe { (computation.function)(&sources, &destinations, count) };
     }
 }

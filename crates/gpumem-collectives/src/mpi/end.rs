@@ -18,7 +18,7 @@ use crate::{
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
 };
-use gpumem_runtime::Stream;
+use gpumem_runtime::{Stream, internal::Work};
 use std::{
     any::Any,
     sync::{Arc, Mutex, PoisonError},
@@ -59,7 +59,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         let timeline = stream.timeline();
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before the operation is counted. Later failures are told to the other ranks.
-        timeline.check(operation)?;
+        let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
         let observed = Observed::begin(timeline);
@@ -75,7 +75,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         // valid and ordered until it is ready or dropped.
         let participation = unsafe { Participation::new(participants, timeline.context.name()) };
         let future = HostFuture::new(operation, participation);
-        let submitted = timeline.submit(operation, &accesses, |raw| {
+        let submitted = admitted.submit(|raw, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped, and only while it is polled. If it ends well, each destination was written as a whole.
             unsafe { B::enqueue_future(raw, future) }

@@ -136,7 +136,8 @@ fn exchange<'a, B: Backend>(
         let all = stream.to_device(&vec![0_u8; bytes.len() * own.link.size])?;
         let (source, destination) = (Place::of(&source).into_owned(), Place::of(&all).into_owned());
         let call = Call::new::<u8>(Kind::AllGather, bytes.len());
-        let calls = [Prepared { call, source: Some(source), destination: Some(destination), target: None }];
+        let (source, destination) = (Some(source), Some(destination));
+        let calls = [Prepared { call, source, destination, in_place: false, target: None }];
         exchanges.push(Exchange { own, bytes, stream, all, calls });
     }
     let together: Vec<OwnCalls<'_, B>> = exchanges

@@ -11,11 +11,11 @@ use crate::{
     call::{Accesses, Kind, Prepared, accesses},
     record::{self, Observed},
 };
-use gpumem_core::{Backend, CollectiveCause, ErrorKind, POISONED, RawStream, Result, Stream as _};
+use gpumem_core::{Backend, CollectiveCause, POISONED, Result};
 use gpumem_nccl_sys::Failure;
 use gpumem_runtime::{
     Stream,
-    internal::{Access, ArrayRef, may_block},
+    internal::{Access, ArrayRef, LentStream, Work, may_block, refuse_overlap},
 };
 use smallvec::SmallVec;
 use std::{
@@ -23,6 +23,9 @@ use std::{
     slice,
     sync::{Arc, MutexGuard, PoisonError},
 };
+
+/// What a stream that is being captured cannot have.
+const CAPTURED: &str = "an operation of several ranks while its stream is being captured";
 
 /// The operations of one rank.
 pub(super) struct OwnCalls<'a, B: Backend> {
@@ -40,7 +43,7 @@ pub(super) type Turns<'a, B> = SmallVec<[(*const Turn<B>, MutexGuard<'a, Last<B>
 /// A rank whose stream is ready for the calls.
 struct ReadyRank<'a, B: Backend> {
     own: &'a OwnCalls<'a, B>,
-    accesses: Accesses<'a, B>,
+    lent: LentStream<'a, 'a, B>,
     target: Target,
     called: IssuedCall,
     observed: Option<Observed>,
@@ -63,6 +66,12 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
         return own.enqueue(last.as_deref_mut());
     }
     parts.iter().try_for_each(OwnCalls::check)?;
+    if parts.len() > 1 {
+        // Together too: they run at the same time, on several streams.
+        let all: Accesses<'_, B> = parts.iter().flat_map(|own| accesses(own.calls)).collect();
+        let operation = parts.first().map_or("", |own| own.operation);
+        refuse_overlap(operation, &all)?;
+    }
     // Two threads with several ranks each take the locks in one order.
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -80,13 +89,14 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
 
 /// As [`enqueue`], with the locks of the links.
 pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+    let accesses: SmallVec<[Accesses<'_, B>; 1]> = parts.iter().map(OwnCalls::accesses).collect();
     let mut begun = SmallVec::<[ReadyRank<'_, B>; 1]>::with_capacity(parts.len());
     let mut began = Ok(());
-    for own in parts {
+    for (own, accesses) in parts.iter().zip(&accesses) {
         let turn = own.link.turn.as_ref().map(Arc::as_ptr);
         let last = turns.iter().find(|(of, _)| Some(*of) == turn).map(|(_, last)| &**last);
         let waited = last.map_or(Ok(()), |last| turn::wait(last, own.link.communicator, own.stream));
-        match waited.and_then(|()| own.begin()) {
+        match waited.and_then(|()| own.begin(accesses)) {
             Ok(ready) => begun.push(ready),
             Err(error) => {
                 began = Err(error);
@@ -101,7 +111,7 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut 
     }
     let called = call(&begun);
     let mut ended = Ok(());
-    for ready in &begun {
+    for ready in begun {
         let turn = ready.own.link.turn.as_ref().map(Arc::as_ptr);
         let own = ready.own;
         match ready.end(&called) {
@@ -146,7 +156,8 @@ impl<B: Backend> OwnCalls<'_, B> {
             self.check()?;
             turn::wait(last, self.link.communicator, self.stream)?;
         }
-        let ready = self.begin()?;
+        let accesses = self.accesses();
+        let ready = self.begin(&accesses)?;
         let called = call(slice::from_ref(&ready));
         let submission = ready.end(&called)?;
         if let Some(last) = &mut last {
@@ -159,37 +170,31 @@ impl<B: Backend> OwnCalls<'_, B> {
     fn check(&self) -> Result<()> {
         let Self { link, stream, operation, .. } = self;
         let timeline = stream.timeline();
-        timeline.check(operation)?;
+        timeline.admit(Work::Collective, operation, &self.accesses()).map(drop)?;
         // The library's calls may wait for other ranks.
         may_block(operation)?;
-        timeline.with_raw(operation, |raw| self.raw_stream(raw))?;
+        timeline.refuse_capture(operation, CAPTURED)?;
         link.wait_ready(operation).map(drop)
     }
 
-    /// Returns the handle of the stream, or an error if the stream is being captured.
-    fn raw_stream(&self, raw: &B::Stream) -> Result<RawStream> {
-        if B::is_capturing(raw)? {
-            let what = "an operation of several ranks while its stream is being captured";
-            return Err(self.link.device.core().error(self.operation, ErrorKind::Unsupported { what }));
+    /// The uses of memory.
+    #[inline]
+    fn accesses(&self) -> Accesses<'_, B> {
+        let mut accesses = accesses(self.calls);
+        if self.calls.iter().any(|prepared| matches!(prepared.call.kind, Kind::Barrier)) {
+            let ArrayRef { memory, layout } = self.link.barrier.place();
+            accesses.push(Access::write(memory, layout.extent()));
         }
-        Ok(raw.raw())
+        accesses
     }
 
     /// Makes the stream wait for other uses of the arrays.
     #[inline(always)] // into the path of one rank: after the library's call little of this code is in the caches
-    fn begin(&self) -> Result<ReadyRank<'_, B>> {
+    fn begin<'s>(&'s self, accesses: &'s [Access<'s, B>]) -> Result<ReadyRank<'s, B>> {
         let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline();
-        let mut accesses = accesses(calls);
-        if calls.iter().any(|prepared| matches!(prepared.call.kind, Kind::Barrier)) {
-            let ArrayRef { memory, layout } = link.barrier.place();
-            accesses.push(Access::write(memory, layout.extent()));
-        }
-        if POISONED.is_any() {
-            timeline.refuse_poisoned_sources(operation, &accesses)?;
-        }
-        let raw = timeline
-            .prepare_after(link.last.on(timeline), operation, &accesses, |raw| self.raw_stream(raw))?;
+        let admitted = timeline.admit(Work::Collective, operation, accesses)?;
+        let lent = admitted.lend_after(link.last.on(timeline), CAPTURED)?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
         state.prune_many();
@@ -204,13 +209,13 @@ impl<B: Backend> OwnCalls<'_, B> {
         let target = Target {
             library: link.library,
             communicator,
-            stream: with_exposed_provenance_mut(raw.0 as usize),
+            stream: with_exposed_provenance_mut(lent.handle.0 as usize),
             rank: link.rank,
             size: link.size,
             barrier: link.barrier.address(),
         };
         let called = IssuedCall { operation, sequence, parts };
-        Ok(ReadyRank { own: self, accesses, target, called, observed })
+        Ok(ReadyRank { own: self, lent, target, called, observed })
     }
 
     /// What the operations write, or the copies after them.
@@ -237,8 +242,8 @@ impl<B: Backend> ReadyRank<'_, B> {
 
     /// Notes the uses of the arrays. Returns the submission.
     #[inline(always)]
-    fn end(&self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own, accesses, called, observed, .. } = self;
+    fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
+        let Self { own, lent, called, observed, .. } = self;
         let OwnCalls { link, stream, operation, calls, .. } = own;
         let timeline = stream.timeline();
         if POISONED.is_any() {
@@ -248,8 +253,7 @@ impl<B: Backend> ReadyRank<'_, B> {
             }
         }
         // Noted even after a failure: part of it may be under way.
-        let submitted = timeline.submit(operation, accesses, |_| Ok(()));
-        let submitted = submitted.map(|submitted| submitted.submission);
+        let submitted = lent.note();
         if let Some(observed) = observed.as_ref().filter(|_| submitted.is_ok()) {
             let writers = (called.sequence..).zip(*calls).filter_map(|(sequence, prepared)| {
                 record::writer(timeline, (link.rank, sequence), &prepared.call)
@@ -265,14 +269,14 @@ impl<B: Backend> ReadyRank<'_, B> {
         }
         if let Some(cause) = state.revoked.clone() {
             let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
-            let failed = link.fail(&mut state, called, &own.writes(), place, &cause);
+            let failed = link.fail(&mut state, &called, &own.writes(), place, &cause);
             drop(state);
             link.changed.notify_all();
             return Err(link.device.core().error(operation, Box::new(failed)));
         }
         let submission = submitted?;
         link.last.note(timeline, submission);
-        let (called, timeline) = (*called, timeline.clone());
+        let timeline = timeline.clone();
         state.pending.push_back(Pending { called, timeline, submission, writes: own.writes() });
         Ok(submission)
     }

@@ -22,6 +22,7 @@ pub(super) fn all_gather<B: Backend>(
         call: Call::new::<u8>(Kind::AllGather, own.len()),
         source: Some(Place::of(&source)),
         destination: Some(Place::of(&all)),
+        in_place: false,
         target: None,
     };
     enqueue::enqueue(&[OwnCalls { link, stream, operation, calls: &[prepared], counts: false }])?;

@@ -28,7 +28,9 @@ fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
         ErrorKind::Descriptor(_) => {
             ("Descriptor", "another library's description of memory cannot be taken (`DescriptorError`)")
         }
-        ErrorKind::Overlap { .. } => ("Overlap", "source and destination share bytes"),
+        ErrorKind::Overlap { .. } => {
+            ("Overlap", "an array that is written shares bytes with another one of the operation")
+        }
         ErrorKind::Registration { .. } => ("Registration", "memory cannot be page-locked"),
         ErrorKind::InvalidArgument { .. } => ("InvalidArgument", "an argument makes no sense"),
         ErrorKind::LaunchTooLarge { .. } => {

@@ -274,11 +274,9 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         let HostTransfers { used, arrivals, mut borrowed } = moved;
         let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
-            all.push(Access { memory, extent: layout.extent(), write: *write });
+            all.push(ArrayRef::new(memory, layout).access(*write));
         }
-        let may_launch = super::check_shared(&all);
-        let may_launch = may_launch.and_then(|()| timeline.refuse_poisoned(OPERATION, &all));
-        let launched = may_launch.and_then(|()| submit(&all));
+        let launched = submit(&all);
         let write_back = scope.map_or(WriteBack::Now, |(id, _)| WriteBack::InScope(id));
         let arrive = || -> Result<u64> {
             let mut last = launched?;

@@ -14,7 +14,7 @@ use constants::ConstantUpload;
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArguments, LayoutError, Result};
 use gpumem_runtime::{
     ArrayBase, Layout, Storage, StorageMut,
-    internal::{Access, AllocationRef, ArrayRef},
+    internal::{Access, ArrayRef},
 };
 use gpumem_simt::{Parameter, Parameters};
 use half::{bf16, f16};
@@ -86,9 +86,9 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
         self.arguments.push_bytes(bytes).map_err(|_| too_long())
     }
 
-    fn access(&mut self, memory: &'a AllocationRef<B>, layout: &Layout, write: bool) {
-        if !layout.is_empty() {
-            self.accesses.push(Access { memory, extent: layout.extent(), write });
+    fn access(&mut self, array: ArrayRef<'a, B>, write: bool) {
+        if !array.layout.is_empty() {
+            self.accesses.push(array.access(write));
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
         if len > 0 {
             let start = layout.offset();
             let extent = start..start + len * layout.item();
-            self.accesses.push(Access { memory, extent, write });
+            self.accesses.push(Access::new(memory, extent, write).of_elements(layout));
         }
         self.slice_words(array.address(), len);
         Ok(())
@@ -124,9 +124,9 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
             let error = LayoutError::RankMismatch { found: array.ndim(), expected: rank };
             return Err(Error::new("", "launch", error));
         }
-        let ArrayRef { memory, layout } = array.place();
-        self.access(memory, layout, write);
-        self.view_bytes(array.address(), layout)
+        let place = array.place();
+        self.access(place, write);
+        self.view_bytes(array.address(), place.layout)
     }
 
     pub(crate) fn view_bytes(&mut self, address: u64, layout: &Layout) -> Result<()> {
@@ -155,28 +155,6 @@ fn needs_copy(layout: &Layout) -> Error {
 #[cold]
 fn of_argument<B: Backend>(error: Error, collected: &ArgumentCollector<'_, B>) -> Error {
     error.at_argument(collected.arguments.len() + 1)
-}
-
-/// Tells whether no written argument shares elements with another argument. Borrows ensure that, except where an import
-/// has made another handle of the memory.
-#[cold]
-pub(crate) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()> {
-    let clash = |(at, one): (usize, &Access<'_, B>)| {
-        one.memory.is_shared()
-            && accesses.iter().skip(at + 1).any(|other| {
-                one.memory.id() == other.memory.id()
-                    && (one.write || other.write)
-                    && one.extent.start < other.extent.end
-                    && other.extent.start < one.extent.end
-            })
-    };
-    match accesses.iter().enumerate().any(clash) {
-        true => {
-            let why = "two arguments of the launch name the same memory, and one of them is written";
-            Err(Error::new("", "launch", ErrorKind::InvalidArgument { why }))
-        }
-        false => Ok(()),
-    }
 }
 
 impl<S: Storage, D: Dimension> sealed::SealedArgument for &ArrayBase<S, D> {}

@@ -107,6 +107,14 @@ impl<B: Backend> LockedLogs<'_, '_, B> {
         self.0.iter().all(|held| held.log.as_ref().is_none_or(|log| log.is_settled(is_settled)))
     }
 
+    /// Whether no other stream has to be waited for.
+    pub(super) fn are_free(&self, timeline: &Timeline<B>) -> bool {
+        self.each().all(|(access, log)| {
+            let mut conflicts = log.conflicts(&access.extent, access.write);
+            log.is_only_of(timeline.id()) || conflicts.all(|entry| entry.by.id() == timeline.id())
+        })
+    }
+
     /// The uses, each with the log of its memory.
     #[inline]
     pub(super) fn each(&self) -> impl Iterator<Item = (&Access<'_, B>, &AccessLog<Arc<Timeline<B>>>)> {
@@ -153,7 +161,7 @@ fn noted<B: Backend>(
 
 #[cold]
 fn record<B: Backend>(
-    Access { memory, extent, write }: &Access<'_, B>,
+    Access { memory, extent, write, .. }: &Access<'_, B>,
     timeline: &Timeline<B>,
     operation: &'static str,
     submission: u64,

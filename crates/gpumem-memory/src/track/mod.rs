@@ -17,6 +17,7 @@
 //! other one's lock is waited for alone. So there is no order among timelines to get wrong.
 
 mod aborted;
+mod access;
 mod access_log;
 mod callbacks;
 mod context;
@@ -25,6 +26,7 @@ mod counters;
 mod errors;
 mod event_history;
 mod foreign_timelines;
+mod gate;
 mod host_wait;
 mod locked_logs;
 mod queue;
@@ -34,14 +36,16 @@ mod submit;
 mod timeline;
 mod tracked;
 
+pub use access::{Access, Uses};
 pub use access_log::{AccessLog, QueueRef};
 pub use context::{DeviceContext, is_same_device};
 pub use copy_out_queue::Lost;
 pub use counters::{Counters, DeviceCounters};
 pub use errors::ErrorQueue;
+pub use gate::{Admitted, Work, refuse_overlap};
 pub use host_wait::WaitOutcome;
 pub use recorded_event::RecordedEvent;
-pub use submit::{Access, Uses};
+pub use submit::{LentStream, Submitted};
 pub use timeline::Timeline;
 pub use tracked::Tracked;
 

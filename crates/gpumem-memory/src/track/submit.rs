@@ -1,93 +1,29 @@
 //! Enqueuing work in the right order.
 
 use super::{
-    Timeline, Tracked,
+    Access, Admitted, Timeline, Uses, Work,
     locked_logs::{LockedLog, LockedLogs},
     queue::Queue,
 };
-use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, MemoryUses, POISONED, Result, with_uses};
-use std::{ops::Range, sync::Arc};
-
-/// A use of memory by work that is about to be enqueued.
-#[derive(Debug, Clone)]
-pub struct Access<'a, B: Backend> {
-    /// The memory.
-    pub memory: &'a Tracked<B>,
-    /// Bytes of the allocation.
-    pub extent: Range<usize>,
-    /// Whether the work writes it.
-    pub write: bool,
-}
-
-impl<'a, B: Backend> Access<'a, B> {
-    /// Makes an access that reads.
-    pub fn read(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
-        Self { memory, extent, write: false }
-    }
-
-    /// Makes an access that writes.
-    pub fn write(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
-        Self { memory, extent, write: true }
-    }
-}
-
-/// The uses of work, in the form for backends.
-pub struct Uses<'a, 'b, B: Backend>(/** The accesses. */ pub &'a [Access<'b, B>]);
-
-impl<B: Backend> MemoryUses for Uses<'_, '_, B> {
-    fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
-        for Access { memory, extent, write } in self.0 {
-            found(&memory.used(extent, *write));
-        }
-    }
-}
+use gpumem_core::{
+    Backend, CopyRegion, Error, ErrorKind, MemoryUses, RawStream, Result, Stream as _, with_uses,
+};
+use std::sync::Arc;
 
 /// Work that has been enqueued.
 #[derive(Debug)]
 pub struct Submitted<R> {
+    /// Its submission index.
     pub submission: u64,
+    /// What the call that enqueued it returned.
     pub value: R,
 }
 
 impl<B: Backend> Timeline<B> {
-    /// Checks that the memory belongs to the device of the stream, for work on one device only.
-    #[inline]
-    pub fn check_owns(&self, operation: &'static str, memory: &Tracked<B>) -> Result<()> {
-        if memory.context().is_same(&self.context) { Ok(()) } else { self.does_not_own(operation, memory) }
-    }
-
-    #[cold]
-    fn does_not_own(&self, operation: &'static str, memory: &Tracked<B>) -> Result<()> {
-        let (has, wants) = (memory.context().name(), self.context.name());
-        Err(self.context.error(operation, ErrorKind::WrongDevice { what: "array", has, wants }))
-    }
-
-    /// Tells whether the stream and the memory may be used, and all is of one device. If not, the checks below return
-    /// the error.
-    #[inline]
-    pub fn is_ready_for(&self, accesses: &[Access<'_, B>]) -> bool {
-        let is_own = |memory: &Tracked<B>| Arc::ptr_eq(memory.context(), &self.context) && memory.is_fresh();
-        self.is_ready() && accesses.iter().all(|access| is_own(access.memory))
-    }
-
-    /// Whether the stream and the memory may be used.
-    #[inline]
-    fn check_all(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        if self.is_ready_for(accesses) { Ok(()) } else { self.check_each(operation, accesses) }
-    }
-
-    /// Returns what is wrong with the stream or the memory, apart from belonging to another device.
-    #[cold]
-    fn check_each(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        self.check(operation)?;
-        accesses.iter().try_for_each(|access| access.memory.check(operation))
-    }
-
-    /// Enqueues work that uses memory, after everything that it conflicts with on any stream.
+    /// Enqueues a [transfer](Work::Transfer), after everything that it conflicts with on any stream.
     ///
     /// # Errors
-    /// Returns the error of the driver or of `enqueue`. By the time an error is returned nothing of the work is
-    /// running any more.
+    /// Returns the errors of [`admit`](Self::admit) and of [`Admitted::submit`].
     #[inline]
     pub fn submit<R>(
         self: &Arc<Self>,
@@ -95,127 +31,12 @@ impl<B: Backend> Timeline<B> {
         accesses: &[Access<'_, B>],
         enqueue: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<Submitted<R>> {
-        self.submit_as(operation, accesses, |raw, _| enqueue(raw))
-    }
-
-    /// As [`submit`](Self::submit), with the submission index that the work gets. It is given out under the
-    /// stream's lock.
-    #[inline]
-    pub fn submit_as<R>(
-        self: &Arc<Self>,
-        operation: &'static str,
-        accesses: &[Access<'_, B>],
-        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
-    ) -> Result<Submitted<R>> {
-        self.check_all(operation, accesses)?;
-        self.submit_checked(operation, accesses, enqueue)
-    }
-
-    /// As [`submit_as`](Self::submit_as), for a stream and memory that [may be used](Self::is_ready_for).
-    #[inline(always)]
-    pub fn submit_checked<R>(
-        self: &Arc<Self>,
-        operation: &'static str,
-        accesses: &[Access<'_, B>],
-        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
-    ) -> Result<Submitted<R>> {
-        if POISONED.is_any() {
-            self.refuse_poisoned_sources(operation, accesses)?;
-        }
-        let admitted = self.begin_submission(operation, accesses)?;
-        let (submission, is_lent) = (admitted.submission, admitted.is_lent);
-        let uses = Uses(accesses);
-        let told: Option<&dyn MemoryUses> = if self.survives_faults() { Some(&uses) } else { None };
-        // SAFETY: the caller has listed all memory that the work uses in the accesses.
-        let enqueue = |raw: &_, submission| unsafe { with_uses(told, || enqueue(raw, submission)) };
-        let result = self.enqueue(admitted, operation, enqueue);
-        let result =
-            if is_lent { self.make_borrowers_wait(accesses, submission).and(result) } else { result };
-        match result {
-            Ok(value) => Ok(Submitted { submission, value }),
-            Err(error) => Err(self.wait_first(submission, error.in_operation(operation))),
-        }
-    }
-
-    /// Refuses work that reads bytes that failed work was to write.
-    #[cold]
-    pub fn refuse_poisoned_sources(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        let mut reads = accesses.iter().filter(|access| !access.write);
-        reads.try_for_each(|access| access.memory.refuse_poisoned(operation, &access.extent))
-    }
-
-    /// Refuses work that uses bytes that failed work was to write, if it may read the bytes that it writes: a kernel,
-    /// or another library.
-    #[inline]
-    pub fn refuse_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        if POISONED.is_any() { self.refuse_all_poisoned(operation, accesses) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn refuse_all_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        accesses.iter().try_for_each(|access| access.memory.refuse_poisoned(operation, &access.extent))
+        self.admit(Work::Transfer, operation, accesses)?.submit(|raw, _| enqueue(raw))
     }
 
     #[cold]
     fn make_borrowers_wait(&self, accesses: &[Access<'_, B>], submission: u64) -> Result<()> {
         accesses.iter().try_for_each(|access| access.memory.make_borrowers_wait(self, submission))
-    }
-
-    /// Makes the stream wait for everything that the uses conflict with, for work that is enqueued and
-    /// [submitted](Self::submit) later. The caller sees to it that no other conflicting use comes between.
-    ///
-    /// # Errors
-    /// Returns the error of the driver or of `look`, which is called before anything is enqueued.
-    pub fn prepare<R>(
-        &self,
-        operation: &'static str,
-        accesses: &[Access<'_, B>],
-        look: impl FnOnce(&B::Stream) -> Result<R>,
-    ) -> Result<R> {
-        self.prepare_with(operation, accesses, |queue| self.with_raw_locked(queue, operation, look))
-    }
-
-    /// As [`prepare`](Self::prepare), for work that may wait for other devices or processes. First it records an event, with
-    /// which other streams can wait for the work so far, and not for this work too. If `last` is the last submission, no
-    /// event is needed.
-    ///
-    /// # Errors
-    /// As for [`prepare`](Self::prepare). Nothing has been enqueued but an event and waits then.
-    pub fn prepare_after<R>(
-        &self,
-        last: Option<u64>,
-        operation: &'static str,
-        accesses: &[Access<'_, B>],
-        look: impl FnOnce(&B::Stream) -> Result<R>,
-    ) -> Result<R> {
-        self.prepare_with(operation, accesses, |queue| {
-            let seen = self.with_raw_locked(queue, operation, look)?;
-            let submission = queue.submission;
-            if last != Some(submission) && !self.is_complete(submission) && !queue.events.has(submission) {
-                self.record(queue)?;
-            }
-            Ok(seen)
-        })
-    }
-
-    /// Calls `begin`, and makes the stream wait for everything that the uses conflict with.
-    fn prepare_with<R>(
-        &self,
-        operation: &'static str,
-        accesses: &[Access<'_, B>],
-        begin: impl FnOnce(&mut Queue<B>) -> Result<R>,
-    ) -> Result<R> {
-        self.check_all(operation, accesses)?;
-        match accesses {
-            [only] => return self.begin_and_wait(operation, LockedLogs(&mut [LockedLog::one(only)]), begin),
-            [first, second] => {
-                if let Some(mut both) = LockedLog::two(first, second) {
-                    return self.begin_and_wait(operation, LockedLogs(&mut both), begin);
-                }
-            }
-            _ => {}
-        }
-        self.begin_and_wait(operation, LockedLogs(&mut LockedLog::all(accesses)), begin)
     }
 
     /// Law 8: part of a failed operation may be under way, so the call waits for its memory before it returns the error.
@@ -231,8 +52,163 @@ impl<B: Backend> Timeline<B> {
     }
 }
 
-impl<B: Backend> std::fmt::Debug for Uses<'_, '_, B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Uses").finish_non_exhaustive()
+impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
+    /// Enqueues the work, after everything that it conflicts with on any stream. `enqueue` gets the submission index of the
+    /// work too, which is given out under the stream's lock.
+    ///
+    /// # Errors
+    /// Returns the error of the driver or of `enqueue`, and [`Poisoned`](ErrorKind::Poisoned). By the time an error is
+    /// returned nothing of the work is running any more.
+    #[inline(always)]
+    pub fn submit<R>(self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
+        self.refuse_poisoned()?;
+        self.enqueue(enqueue)
+    }
+
+    #[inline(always)]
+    fn enqueue<R>(self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
+        let Self { timeline, operation, accesses, .. } = self;
+        let begun = timeline.begin_submission(operation, accesses)?;
+        let (submission, is_lent) = (begun.submission, begun.is_lent);
+        let uses = Uses(accesses);
+        let told: Option<&dyn MemoryUses> = if timeline.survives_faults() { Some(&uses) } else { None };
+        // SAFETY: the caller has listed all memory that the work uses in the accesses.
+        let enqueue = |raw: &_, submission| unsafe { with_uses(told, || enqueue(raw, submission)) };
+        let result = timeline.enqueue(begun, operation, enqueue);
+        let result =
+            if is_lent { timeline.make_borrowers_wait(accesses, submission).and(result) } else { result };
+        match result {
+            Ok(value) => Ok(Submitted { submission, value }),
+            Err(error) => Err(timeline.wait_first(submission, error.in_operation(operation))),
+        }
+    }
+
+    /// Lends the driver's stream for work that others enqueue: makes the stream wait for everything that the uses conflict
+    /// with. The caller sees to it that no other conflicting use comes between that and [`LentStream::note`].
+    ///
+    /// # Errors
+    /// Returns the error of the driver, and [`Poisoned`](ErrorKind::Poisoned).
+    pub fn lend(self) -> Result<LentStream<'s, 'a, B>> {
+        self.lend_with(|timeline, queue| timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.raw())))
+    }
+
+    /// As [`lend`](Self::lend), for work that may wait for other devices or processes. First it records an event, with
+    /// which other streams can wait for the work so far, and not for this work too. If `last` is the last submission, no
+    /// event is needed.
+    ///
+    /// # Errors
+    /// As for [`lend`](Self::lend), and [`Unsupported`](ErrorKind::Unsupported) with `what` if the stream is being captured.
+    /// Nothing has been enqueued but an event and waits then.
+    #[inline]
+    pub fn lend_after(self, last: Option<u64>, what: &'static str) -> Result<LentStream<'s, 'a, B>> {
+        self.lend_with(|timeline, queue| {
+            let handle = timeline.with_raw_locked(queue, self.operation, |raw| {
+                timeline.not_captured(self.operation, raw, what)
+            })?;
+            let submission = queue.submission;
+            if last != Some(submission) && !timeline.is_complete(submission) && !queue.events.has(submission)
+            {
+                timeline.record(queue)?;
+            }
+            Ok(handle)
+        })
+    }
+
+    /// Calls `begin`, and makes the stream wait for everything that the uses conflict with.
+    #[inline]
+    fn lend_with(
+        &self,
+        begin: impl FnOnce(&Arc<Timeline<B>>, &mut Queue<B>) -> Result<RawStream>,
+    ) -> Result<LentStream<'s, 'a, B>> {
+        self.refuse_poisoned()?;
+        let Self { timeline, work, operation, accesses } = *self;
+        let begin = |queue: &mut Queue<B>| begin(timeline, queue);
+        let wait = |logs: LockedLogs<'_, '_, B>| timeline.begin_and_wait(operation, logs, begin);
+        let handle = match accesses {
+            [only] => wait(LockedLogs(&mut [LockedLog::one(only)])),
+            [first, second] => match LockedLog::two(first, second) {
+                Some(mut both) => wait(LockedLogs(&mut both)),
+                None => wait(LockedLogs(&mut LockedLog::all(accesses))),
+            },
+            _ => wait(LockedLogs(&mut LockedLog::all(accesses))),
+        }?;
+        Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle })
+    }
+
+    /// Copies at once, on this thread, if the backend can do so now and nothing has to be waited for; `false` if not.
+    ///
+    /// # Safety
+    /// As for [`Backend::try_copy_sync`], for a stream that nothing else is enqueued on meanwhile. The region has no bytes of
+    /// the library but those of the accesses.
+    pub unsafe fn try_copy_sync(self, region: &CopyRegion) -> bool {
+        let Self { timeline, operation, accesses, .. } = self;
+        let copy = |logs: LockedLogs<'_, '_, B>| {
+            // The logs are locked until the copy is done: no use of the memory can be enqueued meanwhile, so there is nothing to
+            // note in them.
+            logs.are_free(timeline)
+                && timeline
+                    // SAFETY: the caller's promise.
+                    .with_raw(operation, |raw| Ok(unsafe { B::try_copy_sync(raw, region) }))
+                    .unwrap_or(false)
+        };
+        let copied = match accesses {
+            [only] => copy(LockedLogs(&mut [LockedLog::one(only)])),
+            _ => copy(LockedLogs(&mut LockedLog::all(accesses))),
+        };
+        if copied {
+            timeline.counters.count_copy();
+            for Access { memory, extent, write, .. } in accesses {
+                memory.record_use(extent, *write, operation, (0, 0));
+            }
+        }
+        copied
+    }
+}
+
+/// The driver's stream while others enqueue one piece of work on it.
+#[derive(Debug)]
+#[must_use = "the uses of the memory have yet to be noted"]
+pub struct LentStream<'s, 'a, B: Backend> {
+    admitted: Admitted<'s, 'a, B>,
+    /// The driver's handle.
+    pub handle: RawStream,
+}
+
+impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
+    /// The uses of memory that the work makes.
+    pub fn accesses(&self) -> &'s [Access<'a, B>] {
+        self.admitted.accesses
+    }
+
+    /// Notes the uses of the work, which has been enqueued, or part of it. Returns its submission index.
+    ///
+    /// # Errors
+    /// Returns the error of the driver, and that of a device that has been reset meanwhile.
+    #[inline]
+    pub fn note(self) -> Result<u64> {
+        self.admitted.enqueue(|_, _| Ok(())).map(|submitted| submitted.submission)
+    }
+}
+
+impl<B: Backend> Timeline<B> {
+    /// Refuses a stream that is being captured into a graph.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](ErrorKind::Unsupported) with `what`.
+    pub fn refuse_capture(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        self.with_raw(operation, |raw| self.not_captured(operation, raw, what)).map(drop)
+    }
+
+    /// The handle of a stream that is not being captured.
+    fn not_captured(
+        &self,
+        operation: &'static str,
+        raw: &B::Stream,
+        what: &'static str,
+    ) -> Result<RawStream> {
+        match B::is_capturing(raw)? {
+            true => Err(self.context.error(operation, ErrorKind::Unsupported { what })),
+            false => Ok(raw.raw()),
+        }
     }
 }

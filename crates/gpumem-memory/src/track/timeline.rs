@@ -10,7 +10,7 @@ use super::{
     queue::{Queue, WaitTarget, stale, wait_on_stream},
 };
 use crate::sync::{AtomicU64, Mutex, Ordering, ShortMutex};
-use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
+use gpumem_core::{Backend, Error, ErrorKind, RawStream, Result, Stream as _, StreamKind};
 use std::{
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -245,8 +245,19 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Runs `act` on the driver's stream without giving out a submission index.
-    pub fn with_raw<R>(
+    /// Returns the driver's handle, for a look.
+    pub fn handle(&self, operation: &'static str) -> Result<RawStream> {
+        self.with_raw(operation, |raw| Ok(raw.raw()))
+    }
+
+    /// Records an event of the caller's on the driver's stream.
+    pub fn record_event(&self, operation: &'static str, event: &B::Event) -> Result<()> {
+        self.with_raw(operation, |raw| B::record(raw, event))
+    }
+
+    /// Runs `act` on the driver's stream without giving out a submission index. `act` uses no memory of the library: work
+    /// that does goes through [`admit`](Self::admit).
+    pub(super) fn with_raw<R>(
         &self,
         operation: &'static str,
         act: impl FnOnce(&B::Stream) -> Result<R>,
@@ -266,6 +277,12 @@ impl<B: Backend> Timeline<B> {
             Some(raw) => self.context.note_loss(act(raw)),
             None => Err(stale(&self.context, operation)),
         }
+    }
+
+    /// As [`with_raw`](Self::with_raw), for the models of what must not be done.
+    #[cfg(loom)]
+    pub fn with_raw_of_a_model<R>(&self, act: impl FnOnce(&B::Stream) -> Result<R>) -> Result<R> {
+        self.with_raw("model", act)
     }
 
     /// Makes the stream wait for an event of another timeline.

@@ -1,21 +1,17 @@
 //! Lending the native stream and addresses to other libraries (law 15).
 
-use crate::{ArrayBase, Storage, StorageMut, Stream, device::AllocationRef};
-use gpumem_core::{Backend, RawStream, Result, Stream as _, with_uses};
-use gpumem_memory::{
-    track::Access,
-    track::{Timeline, Uses},
-};
+use crate::{ArrayBase, Storage, StorageMut, Stream, transfer::ArrayRef};
+use gpumem_core::{Backend, RawStream, Result, with_uses};
+use gpumem_memory::track::{Access, LentStream, Timeline, Uses, Work};
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{marker::PhantomData, ops::Range, sync::Arc};
+use std::{marker::PhantomData, sync::Arc};
 
 /// An array that work of another library is going to read or write.
 #[derive(Debug)]
 #[must_use = "an access does nothing until a raw scope has it"]
 pub struct RawAccess<'a, B: Backend> {
-    memory: &'a AllocationRef<B>,
-    extent: Range<usize>,
+    array: ArrayRef<'a, B>,
     address: u64,
     write: bool,
     /// An array that is named for writing is borrowed mutably for as long.
@@ -37,8 +33,7 @@ impl<'a, B: Backend> RawAccess<'a, B> {
 
     #[inline]
     fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>, write: bool) -> Self {
-        let (memory, extent, address) = (&array.memory, array.layout.extent(), array.address());
-        Self { memory, extent, address, write, borrow: PhantomData }
+        Self { array: array.place(), address: array.address(), write, borrow: PhantomData }
     }
 }
 
@@ -55,12 +50,12 @@ pub struct RawParts<'a> {
 /// Notes the use of the arrays when the foreign work has been enqueued, also if that panics.
 struct Noting<'a, 'b, B: Backend> {
     timeline: &'a Arc<Timeline<B>>,
-    accesses: &'a [Access<'b, B>],
+    lent: Option<LentStream<'a, 'b, B>>,
 }
 
 impl<B: Backend> Drop for Noting<'_, '_, B> {
     fn drop(&mut self) {
-        if let Err(error) = self.timeline.submit("raw_scope", self.accesses, |_| Ok(())) {
+        if let Some(Err(error)) = self.lent.take().map(LentStream::note) {
             self.timeline.context.errors.push(error);
         }
     }
@@ -94,6 +89,7 @@ impl<B: Backend> Stream<B> {
     ///
     /// # Errors
     /// Returns [`Stale`](gpumem_core::ErrorKind::Stale) for a stream or an array of before a reset,
+    /// [`Overlap`](gpumem_core::ErrorKind::Overlap) for an array that is written and named by a second handle too,
     /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. `body` has not run then.
     pub unsafe fn raw_scope<R>(
@@ -103,16 +99,15 @@ impl<B: Backend> Stream<B> {
     ) -> Result<R> {
         let mut accesses: SmallVec<[Access<'_, B>; 4]> = SmallVec::new();
         let mut addresses: SmallVec<[u64; 8]> = SmallVec::new();
-        for RawAccess { memory, extent, address, write, .. } in arrays {
-            accesses.push(Access { memory, extent: extent.clone(), write: *write });
+        for RawAccess { array, address, write, .. } in arrays {
+            accesses.push(array.access(*write));
             addresses.push(*address);
         }
         let timeline = self.timeline();
-        timeline.refuse_poisoned("raw_scope", &accesses)?;
         // The arrays are borrowed, so nothing that conflicts can come between the waits and the note.
-        let stream = timeline.prepare("raw_scope", &accesses, |raw| Ok(raw.raw()))?;
-        let noting = Noting { timeline, accesses: &accesses };
-        let parts = RawParts { stream, addresses: &addresses };
+        let lent = timeline.admit(Work::Foreign, "raw_scope", &accesses)?.lend()?;
+        let parts = RawParts { stream: lent.handle, addresses: &addresses };
+        let noting = Noting { timeline, lent: Some(lent) };
         // Work that is enqueued through the backend is checked as the library's own is.
         let uses = Uses(&accesses);
         // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).

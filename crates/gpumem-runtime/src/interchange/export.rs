@@ -180,7 +180,7 @@ impl<B: Backend> Loan<B> {
                     return Err(fail(DescriptorError::Stream { found: 2, why }.into()));
                 }
                 memory.hand_out(OPERATION, &extent)?;
-                let access = [Access { memory, extent: extent.clone(), write }];
+                let access = [Access::new(memory, extent.clone(), write)];
                 let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
                 entries.push(memory.lend(timeline.clone(), extent, write));
                 (Some(InterchangeStream::of(timeline, raw)), Some(stream.clone()))

@@ -52,7 +52,7 @@ impl<B: Backend> Event<B> {
         let timing = match options.timing {
             true => {
                 let event = timeline.context.note_loss(B::create_event(&timeline.context.raw, options))?;
-                timeline.with_raw("record", |raw| B::record(raw, &event))?;
+                timeline.record_event("record", &event)?;
                 Some(Arc::new(Timed {
                     event: Some(event),
                     core: stream.device().core().clone(),

@@ -5,7 +5,7 @@ mod event;
 pub use event::Event;
 
 use crate::{Completion, Device};
-use gpumem_core::{Backend, EventOptions, RawStream, Result, Stream as _, StreamKind, StreamOptions};
+use gpumem_core::{Backend, EventOptions, RawStream, Result, StreamKind, StreamOptions};
 use gpumem_memory::{may_block, memory::DeferredFree, track::Timeline};
 use std::{
     any::Any,
@@ -79,7 +79,7 @@ impl<B: Backend> Stream<B> {
     /// Returns [`Stale`](gpumem_core::ErrorKind::Stale) after a reset of the device.
     pub fn raw_handle(&self) -> Result<RawStream> {
         self.0.timeline.check("raw_handle")?;
-        self.0.timeline.with_raw("raw_handle", |raw| Ok(raw.raw()))
+        self.0.timeline.handle("raw_handle")
     }
 
     /// Waits until everything enqueued so far is done, every staged transfer has landed in its destination, and every

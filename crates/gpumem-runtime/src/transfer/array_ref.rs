@@ -2,6 +2,7 @@
 
 use crate::{Device, device::AllocationRef, layout::Layout};
 use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_memory::track::Access;
 
 /// Elements somewhere in memory of the library.
 #[derive(Debug)]
@@ -24,6 +25,12 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
     /// Refers to the elements of a layout.
     pub fn new(memory: &'a AllocationRef<B>, layout: &'a Layout) -> Self {
         Self { memory, layout }
+    }
+
+    /// The use of the elements by a piece of work.
+    #[inline]
+    pub fn access(self, write: bool) -> Access<'a, B> {
+        Access::new(self.memory, self.layout.extent(), write).of_elements(self.layout)
     }
 
     /// Returns the device of the memory.

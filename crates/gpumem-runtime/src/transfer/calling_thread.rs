@@ -22,7 +22,7 @@ use crate::{
 use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
 use gpumem_memory::{
     may_block,
-    track::{Access, AccessLog, Timeline},
+    track::{Access, Timeline, Work},
 };
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::{
@@ -35,7 +35,7 @@ const OPERATION: &str = "copy";
 
 /// Copies from a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
 pub(crate) fn try_upload_inline<T, D: Dimension, B: Backend>(
-    timeline: &Timeline<B>,
+    timeline: &Arc<Timeline<B>>,
     source: &ArrayView<'_, T, D>,
     destination: ArrayRef<'_, B>,
 ) -> bool {
@@ -48,7 +48,7 @@ pub(crate) fn try_upload_inline<T, D: Dimension, B: Backend>(
 
 /// Copies into a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
 pub(crate) fn try_download_inline<T, D: Dimension, B: Backend>(
-    timeline: &Timeline<B>,
+    timeline: &Arc<Timeline<B>>,
     source: ArrayRef<'_, B>,
     destination: &mut ArrayViewMut<'_, T, D>,
 ) -> bool {
@@ -65,7 +65,7 @@ pub(crate) fn try_download_inline<T, D: Dimension, B: Backend>(
 /// # Safety
 /// The caller's memory is valid for writes, and not used by anything else.
 pub(super) unsafe fn try_copy_out_inline<B: Backend>(
-    timeline: &Timeline<B>,
+    timeline: &Arc<Timeline<B>>,
     source: ArrayRef<'_, B>,
     host_span: &HostSpan,
 ) -> bool {
@@ -98,7 +98,7 @@ pub(super) fn run_of<B: Backend>(
 
 /// Copies between two arrays of the library. `false`: nothing was done, and the ordinary way says why.
 pub(crate) fn try_copy_inline<B: Backend>(
-    timeline: &Timeline<B>,
+    timeline: &Arc<Timeline<B>>,
     source: ArrayRef<'_, B>,
     destination: ArrayRef<'_, B>,
 ) -> bool {
@@ -112,25 +112,11 @@ pub(crate) fn try_copy_inline<B: Backend>(
     let run = |array_ref: ArrayRef<'_, B>| array_ref.layout.offset()..array_ref.layout.offset() + bytes;
     let (from, to) = (run(source), run(destination));
     let region = CopyRegion::linear(endpoint(source.memory, &from), endpoint(destination.memory, &to), bytes);
-    // Logs are locked in one order everywhere.
-    let (first, second) = match source.memory.id() < destination.memory.id() {
-        true => (source.memory, destination.memory),
-        false => (destination.memory, source.memory),
-    };
-    let (first_log, second_log) = (first.log(), second.log());
-    let (source_log, destination_log) = match source.memory.id() < destination.memory.id() {
-        true => (&first_log, &second_log),
-        false => (&second_log, &first_log),
-    };
+    let accesses = [Access::read(source.memory, from), Access::write(destination.memory, to)];
     // SAFETY: both runs lie in live allocations, which do not overlap; the rest as in `run_inline`.
-    is_free(timeline, source_log, &from, false)
-        && is_free(timeline, destination_log, &to, true)
-        && unsafe { try_copy_sync(timeline, &region) }
-        && {
-            source.memory.record_use(&from, false, OPERATION, (0, 0));
-            destination.memory.record_use(&to, true, OPERATION, (0, 0));
-            true
-        }
+    timeline
+        .admit(Work::Transfer, OPERATION, &accesses)
+        .is_ok_and(|admitted| unsafe { admitted.try_copy_sync(&region) })
 }
 
 /// Copies between the caller's memory and the run of an allocation, if nothing has to be waited for.
@@ -138,7 +124,7 @@ pub(crate) fn try_copy_inline<B: Backend>(
 /// # Safety
 /// The caller's memory is valid for the run, for writes where the run is read, and no other code uses it.
 unsafe fn run_inline<B: Backend>(
-    timeline: &Timeline<B>,
+    timeline: &Arc<Timeline<B>>,
     host: (u64, Space),
     memory: &Allocation<B>,
     extent: &Range<usize>,
@@ -150,15 +136,12 @@ unsafe fn run_inline<B: Backend>(
     let device = endpoint(memory, extent);
     let (source, destination) = if write { (host, device) } else { (device, host) };
     let region = CopyRegion::linear(source, destination, extent.len());
-    // Held until the copy is done: no use of the memory can be enqueued meanwhile, so there is nothing to record.
-    let log = memory.log();
+    let access = [Access::new(memory, extent.clone(), write)];
     // SAFETY: the caller's memory is valid by this function's contract, the device's is alive; the backend copies only
-    // if this stream is idle, no other stream uses the memory, and the lock keeps it so.
-    let copied = is_free(timeline, &log, extent, write) && unsafe { try_copy_sync(timeline, &region) };
-    if copied {
-        memory.record_use(extent, write, OPERATION, (0, 0));
-    }
-    copied
+    // if this stream is idle, no other stream uses the memory, and the locks of the logs keep it so.
+    timeline
+        .admit(Work::Transfer, OPERATION, &access)
+        .is_ok_and(|admitted| unsafe { admitted.try_copy_sync(&region) })
 }
 
 fn endpoint<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> (u64, Space) {
@@ -171,32 +154,6 @@ fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool
         && Arc::ptr_eq(&timeline.context, memory.context())
         && memory.boundaries().is_empty()
         && may_block(OPERATION).is_ok()
-        && timeline.check(OPERATION).is_ok()
-        && memory.check_beside(&timeline.context, OPERATION).is_ok()
-}
-
-/// Whether no other stream has to be waited for.
-fn is_free<B: Backend>(
-    timeline: &Timeline<B>,
-    log: &AccessLog<Arc<Timeline<B>>>,
-    extent: &Range<usize>,
-    write: bool,
-) -> bool {
-    log.is_only_of(timeline.id()) || log.conflicts(extent, write).all(|entry| entry.by.id() == timeline.id())
-}
-
-/// # Safety
-/// As for [`Backend::try_copy_sync`].
-unsafe fn try_copy_sync<B: Backend>(timeline: &Timeline<B>, region: &CopyRegion) -> bool {
-    let act = |raw: &B::Stream| {
-        // SAFETY: the caller's promise.
-        let copied = unsafe { B::try_copy_sync(raw, region) };
-        if copied {
-            timeline.counters.count_copy();
-        }
-        Ok(copied)
-    };
-    timeline.with_raw(OPERATION, act).unwrap_or(false)
 }
 
 /// Copies everything at once, or in chunks if progress is reported, and returns when it is done.

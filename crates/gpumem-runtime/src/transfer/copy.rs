@@ -10,8 +10,8 @@ use super::{
 };
 use crate::layout::CopyNest;
 use gpumem_core::{Backend, Element, ErrorKind, Result};
-use gpumem_memory::track::Timeline;
-use std::{ops::Range, sync::Arc};
+use gpumem_memory::track::{Timeline, Work};
+use std::sync::Arc;
 
 /// Enqueues a copy of elements of `T` and returns its submission index. Where the driver has no means for the two
 /// layouts or the two devices, the elements go through host memory, and the call waits for the source.
@@ -36,47 +36,19 @@ pub(crate) fn copy<T: Element, B: Backend>(
         destination.memory.check(operation)?;
         return Ok(0);
     }
-    let (read, write) = (source.layout.extent(), destination.layout.extent());
-    refuse_overlap(operation, (source, &read), (destination, &write))?;
+    let accesses = [source.access(false), destination.access(true)];
+    // Whichever way the elements take.
+    let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
     if is_one_backend(timeline, source.memory) && is_one_backend(timeline, destination.memory) {
         let plan = RegionLoop::new(&nest);
         if !needs_host(timeline, (&nest, &plan), source, destination) {
-            return copy_nest(timeline, operation, (&nest, &plan), source, destination);
+            return copy_nest(timeline, operation, admitted, (&nest, &plan), source, destination);
         }
     } else if let Some(device) = cross_backend::through(&nest, source, destination) {
         let from = timeline_of(timeline, source)?;
         return cross_backend::copy((&from, timeline), operation, &nest, (source, destination), &device);
     }
     through_host::<T, B>(timeline, operation, source, destination)
-}
-
-fn refuse_overlap<B: Backend>(
-    operation: &'static str,
-    (source, read): (ArrayRef<'_, B>, &Range<usize>),
-    (destination, write): (ArrayRef<'_, B>, &Range<usize>),
-) -> Result<()> {
-    let overlaps = if source.memory.id() == destination.memory.id() {
-        source.layout.overlaps(destination.layout)
-    } else {
-        // Two allocations share bytes only where a caller wrapped the same foreign memory twice.
-        let span = |array_ref: ArrayRef<'_, B>, extent: &Range<usize>| {
-            let (address, space) = array_ref.memory.endpoint();
-            (space, address + extent.start as u64, address + extent.end as u64)
-        };
-        let (a, b) = (span(source, read), span(destination, write));
-        let same_bytes = a.0 == b.0 && a.1 < b.2 && b.1 < a.2;
-        if same_bytes {
-            // After a reset the driver gives out the addresses of the dead again.
-            source.memory.check(operation)?;
-            destination.memory.check(operation)?;
-        }
-        same_bytes
-    };
-    if !overlaps {
-        return Ok(());
-    }
-    let (source_bytes, destination_bytes) = (read.clone(), write.clone());
-    Err(source.memory.context().error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
 }
 
 /// Copies down to the host and up again, for pairs that no driver call can copy.

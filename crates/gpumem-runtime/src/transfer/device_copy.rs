@@ -12,7 +12,7 @@ use crate::{
     layout::{CopyNest, contiguous_len},
 };
 use gpumem_core::{Backend, CopyRegion, Result};
-use gpumem_memory::track::{Access, Timeline};
+use gpumem_memory::track::{Access, Admitted, Timeline};
 use std::sync::Arc;
 
 /// Returns the bytes of the copy if it is one run between two allocations, as most copies are.
@@ -73,27 +73,26 @@ pub(super) fn needs_host<B: Backend>(
         && choose_kernel(timeline, (nest, plan), side(source), side(destination)).is_none()
 }
 
-/// Enqueues the copy of a nest of loops, which has elements, and returns its submission index. The two sides share no
-/// bytes.
+/// Enqueues the copy of a nest of loops, which has elements, and returns its submission index. The two sides are what was
+/// admitted.
 ///
 /// # Errors
 /// Returns the driver's error. Nothing is being written after an error.
 pub(super) fn copy_nest<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
+    admitted: Admitted<'_, '_, B>,
     (nest, plan): (&CopyNest, &RegionLoop),
     source: ArrayRef<'_, B>,
     destination: ArrayRef<'_, B>,
 ) -> Result<u64> {
     let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, destination.memory));
-    let (read, write) = (source.layout.extent(), destination.layout.extent());
-    let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
     let boundaries: Boundaries =
         source.memory.boundaries().iter().chain(destination.memory.boundaries()).copied().collect();
     let mut calls = 0;
-    let submitted = timeline.submit(operation, &accesses, |raw| {
+    let submitted = admitted.submit(|raw, _| {
         // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the access logs keep
-        // alive and ordered; destination elements do not overlap, nor do the two sides (the caller's promise).
+        // alive and ordered; destination elements do not overlap, nor do the two sides, which were admitted together.
         unsafe { enqueue(timeline, raw, (nest, plan), from, to, &boundaries, &mut calls) }
     });
     let submitted = submitted.inspect_err(|error| {

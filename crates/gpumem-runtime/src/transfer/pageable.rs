@@ -22,7 +22,7 @@ use crate::{
     layout::{CopyNest, Layout},
 };
 use gpumem_core::{Backend, Element, Result};
-use gpumem_memory::track::Timeline;
+use gpumem_memory::track::{Timeline, Work};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::sync::Arc;
 
@@ -225,5 +225,7 @@ fn copy_temporary<B: Backend>(
 ) -> Result<u64> {
     let nest = CopyNest::new(source.layout, destination.layout)
         .map_err(|error| timeline.context.error(operation, error))?;
-    copy_nest(timeline, operation, (&nest, &RegionLoop::new(&nest)), source, destination)
+    let accesses = [source.access(false), destination.access(true)];
+    let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
+    copy_nest(timeline, operation, admitted, (&nest, &RegionLoop::new(&nest)), source, destination)
 }

@@ -5,6 +5,7 @@
 mod at_thread_end;
 mod blocks;
 mod bodies;
+mod gate;
 mod no_bytes;
 mod objects;
 mod own;

@@ -31,31 +31,34 @@ struct Borrow<B: Backend> {
 /// Set where an import has made another handle of the memory.
 const SHARED: usize = 1 << (usize::BITS - 1);
 
+/// Set where others may have wrapped the memory too.
+const FOREIGN: usize = 1 << (usize::BITS - 2);
+
 /// The loans of one allocation. The count comes first, as the only thing that every use reads.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct ExternalBorrows<B: Backend> {
-    /// How many there are, so that memory that is not lent pays for one load, and [`SHARED`].
+    /// How many there are, so that memory that is not lent pays for one load, and [`SHARED`] and [`FOREIGN`].
     count: AtomicUsize,
     entries: ShortMutex<Vec<Borrow<B>>>,
 }
 
-impl<B: Backend> Default for ExternalBorrows<B> {
-    fn default() -> Self {
-        Self { count: AtomicUsize::new(0), entries: ShortMutex::new(Vec::new()) }
-    }
-}
-
 impl<B: Backend> ExternalBorrows<B> {
+    #[inline(always)]
+    pub(super) fn new(is_owned: bool) -> Self {
+        let flags = if is_owned { 0 } else { FOREIGN };
+        Self { count: AtomicUsize::new(flags), entries: ShortMutex::new(Vec::new()) }
+    }
+
     #[inline]
     fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) & !SHARED == 0
+        self.count.load(Ordering::Acquire) & !(SHARED | FOREIGN) == 0
     }
 
     /// Notes how many there are. The entries are locked meanwhile.
     fn count_entries(&self, entries: &[Borrow<B>]) {
-        let shared = self.count.load(Ordering::Relaxed) & SHARED;
-        self.count.store(entries.len() | shared, Ordering::Release);
+        let flags = self.count.load(Ordering::Relaxed) & (SHARED | FOREIGN);
+        self.count.store(entries.len() | flags, Ordering::Release);
     }
 
     /// Notes the work that borrowers may have enqueued.
@@ -96,6 +99,13 @@ impl<B: Backend> Tracked<B> {
     #[inline]
     pub fn is_shared(&self) -> bool {
         self.borrows.count.load(Ordering::Relaxed) & SHARED != 0
+    }
+
+    /// Whether another handle may name the same bytes: the memory [is shared](Self::is_shared), or it is not the library's own,
+    /// so that it may have been wrapped twice.
+    #[inline]
+    pub fn has_other_handles(&self) -> bool {
+        self.borrows.count.load(Ordering::Relaxed) & (SHARED | FOREIGN) != 0
     }
 
     /// Lends bytes to work on `by`. Returns a number that ends the loan; loans of the same kind have the same.

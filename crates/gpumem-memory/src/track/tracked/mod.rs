@@ -49,7 +49,7 @@ impl<B: Backend> Tracked<B> {
             context: unsafe { BorrowedArc::of(context) },
             address,
             log: ShortMutex::new(AccessLog::new()),
-            borrows: ExternalBorrows::default(),
+            borrows: ExternalBorrows::new(is_owned),
             len,
             kind,
             is_owned,

@@ -305,7 +305,7 @@ impl<B: Backend> Stage<'_, B> {
         let count = if write { extent.len().min(self.options.work) } else { 0 };
         let address = memory.address() + extent.start as u64;
         let fills = count > 0 && memory.kind().is_device_accessible();
-        let access = Access { memory, extent, write };
+        let access = Access::new(memory, extent, write);
         let submitted = stream.timeline().submit(OPERATION, &[access], |raw| {
             if !fills {
                 return Ok(());

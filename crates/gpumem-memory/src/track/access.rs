@@ -1,0 +1,103 @@
+//! What work says about the memory that it uses.
+
+use super::Tracked;
+use gpumem_core::{Backend, MemoryUse, MemoryUses};
+use gpumem_layout::layout::Layout;
+use std::ops::Range;
+
+/// A use of memory by work that is about to be enqueued.
+#[derive(Debug, Clone)]
+pub struct Access<'a, B: Backend> {
+    /// The memory.
+    pub memory: &'a Tracked<B>,
+    /// Bytes of the allocation.
+    pub extent: Range<usize>,
+    /// Whether the work writes it.
+    pub write: bool,
+    /// The elements, if they are known: an extent may have gaps.
+    elements: Option<&'a Layout>,
+    /// One of the two of [`in_place`](Self::in_place).
+    in_place: bool,
+}
+
+impl<'a, B: Backend> Access<'a, B> {
+    /// Makes an access.
+    #[inline]
+    pub fn new(memory: &'a Tracked<B>, extent: Range<usize>, write: bool) -> Self {
+        Self { memory, extent, write, elements: None, in_place: false }
+    }
+
+    /// Makes an access that reads.
+    #[inline]
+    pub fn read(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
+        Self::new(memory, extent, false)
+    }
+
+    /// Makes an access that writes.
+    #[inline]
+    pub fn write(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
+        Self::new(memory, extent, true)
+    }
+
+    /// Says of which elements the extent is, so that two arrays whose elements take turns do not overlap.
+    #[inline]
+    pub fn of_elements(self, elements: &'a Layout) -> Self {
+        Self { elements: Some(elements), ..self }
+    }
+
+    /// Makes the two accesses of work that reads an array and writes it, or part of it, in place: it is correct although one
+    /// of the two lies in the other. They stay side by side in a list. No other access may overlap what they write.
+    #[inline]
+    pub fn in_place(memory: &'a Tracked<B>, read: Range<usize>, written: Range<usize>) -> [Self; 2] {
+        let one = |extent, write| Self { memory, extent, write, elements: None, in_place: true };
+        [one(read, false), one(written, true)]
+    }
+
+    /// Whether this one and the next of a list are the two of one call of [`in_place`](Self::in_place).
+    pub(super) fn is_in_place_with(&self, next: &Self) -> bool {
+        self.in_place && next.in_place && !self.write && next.write && std::ptr::eq(self.memory, next.memory)
+    }
+
+    /// Whether the two may use the same bytes, and one writes them, although borrows keep the arrays of one handle apart.
+    pub(super) fn clashes_with(&self, other: &Self) -> bool {
+        let (one, other_one) = (self.memory, other.memory);
+        if !(self.write || other.write) || self.extent.is_empty() || other.extent.is_empty() {
+            return false;
+        }
+        if one.id() == other_one.id() {
+            return one.has_other_handles()
+                && overlap(&self.extent, &other.extent)
+                && match (self.elements, other.elements) {
+                    (Some(elements), Some(others)) => elements.overlaps(others),
+                    _ => true,
+                };
+        }
+        // Two allocations share bytes only where foreign memory was wrapped twice.
+        let bytes = |access: &Self| {
+            let start = access.memory.address().saturating_add(access.extent.start as u64);
+            start..start.saturating_add(access.extent.len() as u64)
+        };
+        !(one.is_owned() && other_one.is_owned()) && overlap(&bytes(self), &bytes(other))
+    }
+}
+
+fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// The uses of work, in the form for backends.
+pub struct Uses<'a, 'b, B: Backend>(/** The accesses. */ pub &'a [Access<'b, B>]);
+
+impl<B: Backend> MemoryUses for Uses<'_, '_, B> {
+    fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+        for Access { memory, extent, write, .. } in self.0 {
+            found(&memory.used(extent, *write));
+        }
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for Uses<'_, '_, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Uses").finish_non_exhaustive()
+    }
+}
