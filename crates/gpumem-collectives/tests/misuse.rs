@@ -1,8 +1,6 @@
 //! Wrong calls, and what is lost in flight.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "suite/aliases.rs"]
-mod aliases;
 mod common;
 #[path = "suite/misuse.rs"]
 mod suite;

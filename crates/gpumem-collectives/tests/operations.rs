@@ -1,6 +1,8 @@
 //! Every operation with every layout, element and number of ranks gives ndarray's answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "suite/aliases.rs"]
+mod aliases;
 mod common;
 #[cfg(all(target_os = "linux", not(miri)))]
 #[path = "common/machines.rs"]

@@ -7,13 +7,14 @@ use gpumem_core::{
 };
 use gpumem_runtime::{
     ArrayBase, ArraySpec, CudaArrayInterface, Device, HasCudaArrayInterface, InterchangeStream, Order,
-    Storage, Stream,
+    RawAccess, Storage, Stream,
 };
 use ndarray::{Array1, Array2, Array3, Dimension, Ix1, IxDyn, s};
 
 cases! { Level::Interchange;
     descriptors_are_valid,
     what_is_lent_comes_back,
+    a_second_handle_is_not_used_beside_what_is_written,
     borrowers_and_owners_wait_for_each_other,
     borrowers_on_other_streams_are_waited_for,
     borrowers_known_by_a_handle_wait_and_are_waited_for,
@@ -118,6 +119,45 @@ fn what_is_lent_comes_back<B: Backend>(lab: &Lab<B>) -> Verdict {
     let mut back = back.try_into_array().map_err(|(_, error)| error)?;
     back.fill(3)?;
     same(back.copy_to_host()?.view(), Array2::from_elem((5, 6), 3).into_dyn().view());
+    Ok(())
+}
+
+fn a_second_handle_is_not_used_beside_what_is_written<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let host = Array1::from_iter(0..100u32);
+    let mut array = device.to_device(&host)?;
+    let loan = array.lend(&stream)?;
+    let own = device.as_cuda_array::<u32, Ix1, _>(loan)?;
+    // SAFETY: the bytes are those of `array`, which outlives this, and every use is waited for.
+    let wrapped = unsafe { device.foreign_array::<u32, _>(array.address(), 400, 100, ()) }?;
+    let overlap = |kind: &ErrorKind| matches!(kind, ErrorKind::Overlap { .. });
+    for second in [own.view(), wrapped.view()] {
+        let mut part = array.slice_mut(s![50..])?;
+        refused(part.copy_to_device(&second.slice(s![49..99])?).map(drop), overlap)?;
+        refused(part.assign(&second.slice(s![99..])?), overlap)?;
+        refused(stream.copy_to_device(&mut part, &second.slice(s![..;2])?), overlap)?;
+        let mut has_run = false;
+        let uses = [RawAccess::read(&second), RawAccess::write(&mut part)];
+        // SAFETY: nothing is enqueued.
+        refused(unsafe { stream.raw_scope(&uses, |_| has_run = true) }, overlap)?;
+        let last = second.slice(s![99..])?;
+        let uses = [RawAccess::write(&mut part), RawAccess::read(&last)];
+        // SAFETY: nothing is enqueued.
+        refused(unsafe { stream.raw_scope(&uses, |_| has_run = true) }, overlap)?;
+        assert!(!has_run);
+        // Two that lie apart, and two that are only read.
+        // SAFETY: nothing is enqueued.
+        unsafe {
+            let low = second.slice(s![..50])?;
+            stream.raw_scope(&[RawAccess::read(&low), RawAccess::write(&mut part)], |_| has_run = true)?;
+            stream.raw_scope(&[RawAccess::read(&second), RawAccess::read(&part)], |_| ())?;
+        }
+        assert!(has_run);
+    }
+    stream.synchronize()?;
+    assert_eq!(array.copy_to_host()?, host);
+    drop((own, wrapped));
+    device.synchronize()?;
     Ok(())
 }
 
