@@ -154,4 +154,9 @@ fn operations_in_place_take_an_array_that_has_a_second_handle() {
         },
         [(4, &[0, 8, 16, 24]); 2],
     );
+    // Elements that are packed are read before anything is written.
+    together(
+        &|comm, stream, array, second| comm.all_reduce(stream, &second.slice(s![..;-1])?, array, Sum),
+        [(0, &[48, 32, 16, 0, 24, 16, 8, 0]); 2],
+    );
 }

@@ -37,7 +37,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
         return Ok(0);
     }
     let accesses = [source.access(false), destination.access(true)];
-    // Whichever way the elements take.
+    // However the elements travel.
     let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
     if is_one_backend(timeline, source.memory) && is_one_backend(timeline, destination.memory) {
         let plan = RegionLoop::new(&nest);
