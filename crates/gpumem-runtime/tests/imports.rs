@@ -3,7 +3,10 @@
 
 use gpumem_core::{ErrorKind, RawStream};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{CudaArrayInterface, Device, ImportedArray, InterchangeStream};
+use gpumem_runtime::{
+    CudaArrayInterface, Device, ImportedArray, InterchangeStream,
+    internal::{Access, Work},
+};
 use ndarray::{Array1, Ix1};
 use std::sync::{
     Arc,
@@ -103,6 +106,24 @@ fn a_closed_device_is_released() {
         std::thread::yield_now();
     }
     assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn the_two_sides_of_a_copy_are_compared_without_a_second_handle_too() {
+    let device = Device::<Host>::open("host").unwrap();
+    let (array, stream) = (device.to_device(&[0u32; 16]).unwrap(), device.stream().unwrap());
+    let memory = array.place().memory;
+    let admitted = |work, read, written| {
+        let accesses = [Access::read(memory, read), Access::write(memory, written)];
+        stream.timeline().admit(work, "copy", &accesses).map(drop)
+    };
+    for apart in [(0..32, 32..64), (32..64, 0..32)] {
+        admitted(Work::Transfer, apart.0, apart.1).unwrap();
+    }
+    for together in [(0..32, 28..64), (28..64, 0..32), (0..64, 8..9), (0..64, 0..64)] {
+        let error = admitted(Work::Transfer, together.0, together.1).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
+    }
 }
 
 #[test]

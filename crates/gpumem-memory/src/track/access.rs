@@ -58,15 +58,14 @@ impl<'a, B: Backend> Access<'a, B> {
         self.in_place && next.in_place && !self.write && next.write && std::ptr::eq(self.memory, next.memory)
     }
 
-    /// Whether the two may use the same bytes, and one writes them, although borrows keep the arrays of one handle apart.
+    /// Whether the two may use the same bytes, and one writes them.
     pub(super) fn clashes_with(&self, other: &Self) -> bool {
         let (one, other_one) = (self.memory, other.memory);
         if !(self.write || other.write) || self.extent.is_empty() || other.extent.is_empty() {
             return false;
         }
         if one.id() == other_one.id() {
-            return one.has_other_handles()
-                && overlap(&self.extent, &other.extent)
+            return overlap(&self.extent, &other.extent)
                 && match (self.elements, other.elements) {
                     (Some(elements), Some(others)) => elements.overlaps(others),
                     _ => true,

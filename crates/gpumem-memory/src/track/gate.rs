@@ -59,7 +59,10 @@ impl<B: Backend> Timeline<B> {
         let is_plain = |memory: &Tracked<B>| {
             Arc::ptr_eq(memory.context(), &self.context) && memory.is_fresh() && !memory.has_other_handles()
         };
-        if !(self.is_ready() && accesses.iter().all(|access| is_plain(access.memory))) {
+        // Arrays of Python have no borrows, and a copy within one allocation is rare.
+        let is_within = work == Work::Transfer
+            && matches!(accesses, [one, other] if one.memory.id() == other.memory.id());
+        if is_within || !(self.is_ready() && accesses.iter().all(|access| is_plain(access.memory))) {
             self.examine(work, operation, accesses)?;
         }
         Ok(Admitted { timeline: self, work, operation, accesses })
