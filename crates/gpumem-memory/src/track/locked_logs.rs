@@ -107,11 +107,15 @@ impl<B: Backend> LockedLogs<'_, '_, B> {
         self.0.iter().all(|held| held.log.as_ref().is_none_or(|log| log.is_settled(is_settled)))
     }
 
-    /// Whether no other stream has to be waited for.
+    /// Whether no other stream has to be waited for. Uses of one allocation count as if it had to be.
+    #[inline(always)]
     pub(super) fn are_free(&self, timeline: &Timeline<B>) -> bool {
-        self.each().all(|(access, log)| {
-            let mut conflicts = log.conflicts(&access.extent, access.write);
-            log.is_only_of(timeline.id()) || conflicts.all(|entry| entry.by.id() == timeline.id())
+        let id = timeline.id();
+        self.0.iter().all(|LockedLog { access, log }| {
+            let others = |log: &AccessLog<Arc<Timeline<B>>>| {
+                log.conflicts(&access.extent, access.write).any(|entry| entry.by.id() != id)
+            };
+            log.as_ref().is_some_and(|log| log.is_only_of(id) || !others(log))
         })
     }
 

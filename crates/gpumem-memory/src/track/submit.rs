@@ -135,11 +135,13 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle })
     }
 
-    /// Copies at once, on this thread, if the backend can do so now and nothing has to be waited for; `false` if not.
+    /// Copies at once, on this thread, to or from one allocation or between two, if the backend can do so now and nothing has to be
+    /// waited for; `false` if not.
     ///
     /// # Safety
     /// As for [`Backend::try_copy_sync`], for a stream that nothing else is enqueued on meanwhile. The region has no bytes of
     /// the library but those of the accesses.
+    #[inline(always)]
     pub unsafe fn try_copy_sync(self, region: &CopyRegion) -> bool {
         let Self { timeline, operation, accesses, .. } = self;
         let copy = |logs: LockedLogs<'_, '_, B>| {
@@ -153,7 +155,10 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         };
         let copied = match accesses {
             [only] => copy(LockedLogs(&mut [LockedLog::one(only)])),
-            _ => copy(LockedLogs(&mut LockedLog::all(accesses))),
+            [first, second] => {
+                LockedLog::two(first, second).is_some_and(|mut both| copy(LockedLogs(&mut both)))
+            }
+            _ => false,
         };
         if copied {
             timeline.counters.count_copy();
