@@ -391,6 +391,24 @@ impl<B: Backend> PartialEq for Device<B> {
 
 impl<B: Backend> Eq for Device<B> {}
 
+/// The [`name`](Device::name), under which [`open`](Device::open) finds the device. [`info`](Device::info) says more.
+///
+/// # Examples
+/// ```
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// let device = Device::open("host")?;
+/// assert_eq!(Device::open(&device.to_string())?, device);
+/// # Ok(())
+/// # }
+/// ```
+impl<B: Backend> fmt::Display for Device<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name())
+    }
+}
+
 impl<B: Backend> fmt::Debug for Device<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Device").field(&self.name()).finish()
