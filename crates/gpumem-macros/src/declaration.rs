@@ -32,6 +32,7 @@ fn head(attribute: &Attribute, function: &ItemFn) -> TokenStream {
         syn::FnArg::Typed(argument) if !matches!(*argument.ty, syn::Type::Reference(_)) => Some(&argument.ty),
         _ => None,
     });
+    let types = types.take(signature::MOST).map(|ty| signature::declared(ty));
     quote! {
         #(#attrs)*
         #[allow(clippy::type_complexity)]

@@ -2,7 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{FnArg, Ident, ItemFn, Pat, ReturnType, Type, spanned::Spanned};
+use syn::{
+    FnArg, GenericArgument, Ident, ItemFn, Pat, PathArguments, ReturnType, Type, parse_quote,
+    spanned::Spanned,
+};
 
 /// A parameter of a kernel.
 #[derive(Clone)]
@@ -37,6 +40,44 @@ pub(crate) enum Role {
 
 /// The types of numbers.
 const NUMBERS: &str = " u8 i8 u16 i16 u32 i32 u64 i64 usize isize f16 bf16 f32 f64 bool ";
+
+/// Parameters of a kernel: as many as tuples of them have implementations.
+pub(crate) const MOST: usize = 12;
+
+/// Types of Rust that devices do not have, or not in one size, and what to take instead.
+const WITHOUT_DEVICE_SIZE: [(&str, &str, &str); 4] = [
+    ("usize", "u64", "`usize` has no fixed size on a device: take `u64` or `u32`"),
+    ("isize", "i64", "`isize` has no fixed size on a device: take `i64` or `i32`"),
+    ("u128", "u64", "`u128` is no type of kernels: take `u64`"),
+    ("i128", "i64", "`i128` is no type of kernels: take `i64`"),
+];
+
+/// The parameter's type; in place of one that is refused, the one to take, so that callers bring no errors of their own.
+pub(crate) fn declared(ty: &Type) -> Type {
+    let last = last_of(ty);
+    match WITHOUT_DEVICE_SIZE.iter().find(|(name, ..)| *name == last) {
+        Some((_, instead, _)) => {
+            let instead = Ident::new(instead, ty.span());
+            parse_quote!(#instead)
+        }
+        None => ty.clone(),
+    }
+}
+
+/// Refuses types that devices do not have, as a parameter or as elements of one.
+fn without_device_size(ty: &Type, refuse: &mut impl FnMut(proc_macro2::Span, &str)) {
+    let Type::Path(path) = ty else { return };
+    let Some(last) = path.path.segments.last() else { return };
+    if let Some((.., what)) = WITHOUT_DEVICE_SIZE.iter().find(|(name, ..)| last.ident == name) {
+        refuse(last.span(), what);
+    }
+    let has_elements = ARRAYS.iter().chain(&["Value"]).any(|name| last.ident == name);
+    if let (true, PathArguments::AngleBracketed(arguments)) = (has_elements, &last.arguments)
+        && let Some(GenericArgument::Type(element)) = arguments.args.first()
+    {
+        without_device_size(element, refuse);
+    }
+}
 
 /// The types of arrays, which a kernel's signature says by these names.
 const ARRAYS: [&str; 8] =
@@ -93,6 +134,10 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
     if let Some(lifetime) = signature.generics.lifetimes().next() {
         refuse(lifetime.span(), "a kernel has no lifetimes: its arrays are there as long as it runs");
     }
+    if let (Some(input), Role::Kernel) = (signature.inputs.iter().nth(MOST), role) {
+        let what = "a kernel has at most 12 parameters: a record holds several numbers (`#[derive(gpumem::DeviceRecord)]`)";
+        refuse(input.span(), what);
+    }
     let mut parameters = Vec::new();
     for input in &signature.inputs {
         let argument = match input {
@@ -102,6 +147,9 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
                 continue;
             }
         };
+        if role == Role::Kernel {
+            without_device_size(&argument.ty, &mut refuse);
+        }
         match (&*argument.pat, &*argument.ty) {
             (_, Type::Reference(ty)) => {
                 let what = "a kernel takes `Slice`, `SliceMut`, `View`, `ViewMut`, `Own`, `OwnView`, constants and numbers, no references";

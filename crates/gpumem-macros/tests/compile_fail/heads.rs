@@ -34,4 +34,25 @@ fn unknown_word(y: SliceMut<f32>) {
     y[global_id(0)] = 1.0;
 }
 
-fn main() {}
+#[gpumem::kernel]
+fn host_sizes(y: Own<f32>, n: usize) {
+    if global_id(0) < n {
+        y[own()] = 1.0;
+    }
+}
+
+#[gpumem::kernel]
+fn elements_of_host_sizes(x: Slice<isize>, y: Own<f32>, wide: Value<u128>) {
+    y[own()] = 1.0;
+}
+
+#[gpumem::kernel]
+fn thirteen(y: Own<f32>, a: f32, b: f32, c: f32, d: f32, e: f32, f: f32, g: f32, h: f32, i: f32, j: f32, k: f32, l: f32) {
+    y[own()] = a + b + c + d + e + f + g + h + i + j + k + l;
+}
+
+fn main() {
+    // Declarations that are refused bring no errors where they are used.
+    let device = gpumem::Device::open("host").unwrap();
+    let _ = (host_sizes().load(&device), thirteen().load(&device));
+}
