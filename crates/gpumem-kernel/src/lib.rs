@@ -17,7 +17,7 @@ pub mod prelude;
 mod source;
 mod untyped;
 
-pub use arguments::{Argument, ArgumentCollector, Arguments, In, InOut, Out, ScopedArgument};
+pub use arguments::{Argument, ArgumentCollector, Arguments, In, InOut, NumberArgument, Out, ScopedArgument};
 pub use codegen::{BinaryFunction, DeviceConst, DeviceType, Numeric, UnaryFunction};
 pub use definition::KernelDef;
 pub use form::HostForm;

@@ -5,7 +5,7 @@ mod subset;
 
 use features::{Side, Tag, nearest, weighted};
 use gpumem::{
-    Device, DeviceArray, ErrorKind, LaunchConfig, Result, Stream,
+    Device, DeviceArray, ErrorKind, Result, Stream,
     kernel::{HostForm, KernelDef, config_for_items},
     ndarray::Ix1,
 };
@@ -61,10 +61,7 @@ fn saxpy_is_a_loop_and_equals_plain_rust() {
 
 #[test]
 fn a_generic_kernel_is_one_for_each_type() {
-    fn run<T: Numeric + gpumem::kernel::Argument<T, gpumem::AnyBackend>>(
-        numbers: [T; 4],
-        a: T,
-    ) -> Result<Vec<T>> {
+    fn run<T: Numeric>(numbers: [T; 4], a: T) -> Result<Vec<T>> {
         let (device, stream) = host();
         let x = stream.to_device(&numbers.to_vec())?;
         let mut y = zeros::<T>(&stream, 4);
@@ -93,6 +90,33 @@ fn a_generic_kernel_is_one_for_each_type() {
     assert_eq!(sources[0], sources[1]);
     assert!(sources[0].contains("slice<const float> x"), "{}", sources[0]);
     assert!(axpb::<i32>().source_text().unwrap().contains("rust::add<i32>"));
+}
+
+#[test]
+fn a_kernel_of_twelve_parameters_is_launched() {
+    #[gpumem::kernel]
+    fn twelve(
+        y: Own<u32>,
+        a: u32,
+        b: u32,
+        c: u32,
+        d: u32,
+        e: u32,
+        f: u32,
+        g: u32,
+        h: u32,
+        i: u32,
+        j: u32,
+        k: u32,
+    ) {
+        y[own()] = a + b + c + d + e + f + g + h + i + j + k;
+    }
+    use gpumem::kernel::prelude::*;
+    let (device, stream) = host();
+    let mut y = zeros::<u32>(&stream, 32);
+    let arguments = (&mut y, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+    twelve().load(&device).unwrap().launch(&stream, &config_for_items(32, 32), arguments).unwrap();
+    assert_eq!(back(&stream, &y), [66; 32]);
 }
 
 #[test]

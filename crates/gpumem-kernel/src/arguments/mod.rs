@@ -54,6 +54,23 @@ pub trait Argument<Q: Parameter, B: Backend>: sealed::SealedArgument {
     fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()>;
 }
 
+/// A number, which is an argument for itself: [`Numeric`](crate::codegen::Numeric) implies it, so that generic functions launch
+/// generic kernels with numbers.
+pub trait NumberArgument: Parameter + Copy + sealed::SealedArgument + for<'env> ScopedArgument<'env> {
+    #[doc(hidden)]
+    fn push<B: Backend>(self, to: &mut ArgumentCollector<'_, B>);
+}
+
+// The compiler proposes what a user can write.
+#[diagnostic::do_not_recommend]
+impl<T: NumberArgument, B: Backend> Argument<T, B> for T {
+    #[inline]
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
+        (*self).push(to);
+        Ok(())
+    }
+}
+
 /// Arguments for all parameters `P` of a kernel: a tuple of [`Argument`]s.
 #[diagnostic::on_unimplemented(
     message = "the arguments `{Self}` do not fit the kernel's parameters `{P}`",
@@ -227,11 +244,10 @@ macro_rules! numbers {
     ($($type:ty)*) => {$(
         impl sealed::SealedArgument for $type {}
         impl ScopedArgument<'_> for $type {}
-        impl<B: Backend> Argument<$type, B> for $type {
+        impl NumberArgument for $type {
             #[inline]
-            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
-                to.arguments.push(*self);
-                Ok(())
+            fn push<B: Backend>(self, to: &mut ArgumentCollector<'_, B>) {
+                to.arguments.push(self);
             }
         }
     )*};
@@ -260,5 +276,8 @@ macro_rules! tuples {
 tuples! {
     () (A1 A2) (A1 A2 B1 B2) (A1 A2 B1 B2 C1 C2) (A1 A2 B1 B2 C1 C2 D1 D2) (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2)
     (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2) (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2)
-    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2)
+    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2) (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2 I1 I2)
+    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2 I1 I2 J1 J2)
+    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2 I1 I2 J1 J2 K1 K2)
+    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2 I1 I2 J1 J2 K1 K2 L1 L2)
 }

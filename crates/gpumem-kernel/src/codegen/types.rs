@@ -204,13 +204,15 @@ macro_rules! tuples {
 }
 tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) }
 
-/// A number of generic kernels: what all number types of kernels have in common.
+/// A number of generic kernels: what all number types of kernels have in common. It is an argument for itself, so that a
+/// generic function launches a generic kernel with it.
 pub trait Numeric:
     Element
     + Number
     + DeviceType
     + super::DeviceConst
     + Parameter
+    + crate::NumberArgument
     + super::RaceFree
     + std::fmt::Debug
     + PartialOrd
