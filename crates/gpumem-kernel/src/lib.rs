@@ -19,7 +19,7 @@ mod untyped;
 
 pub use arguments::{Argument, ArgumentCollector, Arguments, In, InOut, NumberArgument, Out, ScopedArgument};
 pub use codegen::{BinaryFunction, DeviceConst, DeviceType, Numeric, UnaryFunction};
-pub use definition::KernelDef;
+pub use definition::{ENV_RACE_CHECKS, KernelDef};
 pub use form::HostForm;
 pub use gpumem_core::{HostFunction, HostLaunch, KernelArguments};
 pub use gpumem_simt::{

@@ -63,7 +63,7 @@ impl<P: Parameters> KernelDef<P> {
                 let body =
                     self.host.as_ref().ok_or_else(|| missing("a kernel without a body for the host"))?;
                 let shared = device.capabilities().shared_memory;
-                let executor = Executor::new(barrier.wave_size(), shared).race_checks(self.check);
+                let executor = Executor::new(barrier.wave_size(), shared).race_checks(self.is_checked());
                 let source = KernelSource::Host(vec![(self.name.clone(), body(executor))]);
                 core.note_loss(B::compile(&core.raw, &source, &self.options()))?
             }

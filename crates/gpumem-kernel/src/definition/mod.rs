@@ -14,8 +14,12 @@ use std::{
     fmt,
     marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
+
+/// Environment variable: `1` runs all kernels of a program in check mode on the host, but for those that say
+/// otherwise ([`KernelDef::race_checks`]).
+pub const ENV_RACE_CHECKS: &str = "GPUMEM_RACE_CHECKS";
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 
@@ -32,7 +36,8 @@ pub struct KernelDef<P> {
     flags: Vec<String>,
     contract: bool,
     bounds: bool,
-    check: bool,
+    /// Of the environment if `None`.
+    check: Option<bool>,
     seal: Seal,
     parameters: PhantomData<fn(P)>,
 }
@@ -90,7 +95,7 @@ impl<P: Parameters> KernelDef<P> {
             flags: Vec::new(),
             contract: false,
             bounds: false,
-            check: false,
+            check: None,
             seal: Seal::Open,
             parameters: PhantomData,
         }
@@ -352,11 +357,15 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Sets whether the host looks for races between work-items and for reads of shared memory that was never written
-    /// ([`Executor::race_checks`]).
+    /// Sets whether the host runs the kernel in check mode: it looks for races between work-items, in shared and in global
+    /// memory, and for reads of shared memory that was never written. Each is a fault that names both accesses. Such a launch
+    /// runs on one thread, some hundred times slower.
+    ///
+    /// For all kernels of a program of which this says nothing, the environment variable `GPUMEM_RACE_CHECKS` decides: `1`
+    /// turns check mode on. It is read once.
     #[must_use]
     pub fn race_checks(mut self, check: bool) -> Self {
-        self.check = check;
+        self.check = Some(check);
         self
     }
 }
@@ -365,6 +374,14 @@ impl<P: Parameters> KernelDef<P> {
     /// Returns the kernel's name: its symbol in the compiled image.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether the host runs it in check mode.
+    fn is_checked(&self) -> bool {
+        static OF_PROGRAM: OnceLock<bool> = OnceLock::new();
+        let of_program =
+            || std::env::var(ENV_RACE_CHECKS).is_ok_and(|text| matches!(text.trim(), "1" | "on" | "yes"));
+        self.check.unwrap_or_else(|| *OF_PROGRAM.get_or_init(of_program))
     }
 
     /// Returns how the host runs the body. `None` without a body.
@@ -382,7 +399,7 @@ impl<P: Parameters> KernelDef<P> {
     /// it by [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the
     /// simulated GPU. `None` without a body.
     pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
-        let executor = Executor::new(wave_size, shared_memory).race_checks(self.check);
+        let executor = Executor::new(wave_size, shared_memory).race_checks(self.is_checked());
         self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
     }
 

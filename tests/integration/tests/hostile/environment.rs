@@ -1,7 +1,11 @@
 //! Every variable that the library reads, with values that make no sense.
 
 use super::{DONE, child, is_done, task_of_child};
-use gpumem::{Device, Error, Result, ndarray::Array1};
+use gpumem::{
+    Device, Error, LaunchConfig, Result,
+    kernel::{InOut, KernelDef, SliceMut},
+    ndarray::Array1,
+};
 use gpumem_integration::{fill, slow_copy};
 use std::{
     ffi::{CString, OsString},
@@ -17,6 +21,7 @@ const ALONE: &[&str] = &["GPUMEM_DEVICE", "GPUMEM_HOST_DEVICES", "GPUMEM_HOST_ME
 
 const TOGETHER: &[&str] = &[
     "GPUMEM_POOL",
+    "GPUMEM_RACE_CHECKS",
     "GPUMEM_TRACE_FILE",
     "GPUMEM_CACHE_DIR",
     "GPUMEM_CACHE_BYTES",
@@ -89,6 +94,38 @@ fn use_device(device: &Device) -> Result<()> {
     let arrays: Vec<_> = (0..30).map(|_| device.device_array::<u8, _>(1 << 12)).collect::<Result<_>>()?;
     drop(arrays);
     device.synchronize()
+}
+
+/// Two work-items write one element.
+// SAFETY: it is to race.
+#[gpumem::kernel(unsafe)]
+fn race(y: SliceMut<u32>) {
+    y[0] = global_id(0) as u32;
+}
+
+#[test]
+fn a_variable_turns_race_checks_on() {
+    if let Some(task) = task_of_child(60) {
+        let finds = |declaration: KernelDef<(SliceMut<u32>,)>| {
+            let mut y = [0; 1];
+            let device = Device::open("host").unwrap();
+            let launched = declaration.load(&device).unwrap().launch(
+                &device.stream().unwrap(),
+                &LaunchConfig::linear(1, 2),
+                (InOut(&mut y),),
+            );
+            launched.is_err_and(|error| error.to_string().contains("races in global memory"))
+        };
+        assert_eq!([finds(race()), finds(race().race_checks(false))], [task == "on", false]);
+        assert!(finds(race().race_checks(true)));
+        println!("{DONE}");
+        return;
+    }
+    for (task, value) in [("on", "1"), ("off", "0"), ("off", "")] {
+        let mut child = child("environment::a_variable_turns_race_checks_on", task);
+        let output = child.env("GPUMEM_RACE_CHECKS", value).stdin(Stdio::null()).output().unwrap();
+        assert!(is_done(&output), "{value}: {output:?}");
+    }
 }
 
 #[test]
