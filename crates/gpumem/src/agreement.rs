@@ -36,8 +36,10 @@ use std::fmt::Debug;
 /// # }
 /// ```
 ///
+/// Answers agree if they are equal. NaN agrees with NaN: answers that contain some are compared by their text of [`Debug`].
+///
 /// # Panics
-/// Panics if two forms give different answers, and names them.
+/// Panics if two forms give different answers, and names them with the first value that differs.
 ///
 /// # Errors
 /// Returns what `run` returns, the fault of a form, which names the work-item, and errors of a device.
@@ -74,8 +76,61 @@ pub fn agreement<P: Parameters, T: PartialEq + Debug>(
 #[track_caller]
 #[allow(clippy::panic, reason = "an assertion for tests, as `assert_eq` is one")]
 fn same<P: Parameters, T: PartialEq + Debug>(declaration: &KernelDef<P>, first: &T, found: &T, place: &str) {
-    if first != found {
-        let name = declaration.name();
-        panic!("`{name}` gives {first:?} on the host in waves of 32, and {found:?} {place}");
+    if first == found {
+        return;
     }
+    // In full, also where arrays leave out their middle.
+    let (left, right) = (format!("{first:#?}"), format!("{found:#?}"));
+    // NaN is not even what it is itself; so the texts are compared.
+    let has_nan = !has_equal_itself(first) && !has_equal_itself(found);
+    let name = declaration.name();
+    match difference(&left, &right) {
+        None if has_nan => {}
+        Some((index, left, right)) => panic!(
+            "`{name}` gives {left} on the host in waves of 32, and {right} {place}: value [{index}] of the answer is the \
+             first that differs"
+        ),
+        None => panic!(
+            "`{name}` gives {} on the host in waves of 32, and {} {place}",
+            short(&left),
+            short(&right)
+        ),
+    }
+}
+
+/// Whether a value is equal to itself: none is that contains NaN.
+#[allow(clippy::eq_op, reason = "the question")]
+fn has_equal_itself<T: PartialEq>(value: &T) -> bool {
+    value == value
+}
+
+/// The first value that differs in two texts of `Debug`: how many values come before it, and what it is in each. As numbers,
+/// zeros of both signs are the same, and NaN is NaN.
+fn difference<'a>(left: &'a str, right: &'a str) -> Option<(usize, &'a str, &'a str)> {
+    let values = |text: &'a str| {
+        let parts = text.split(|c: char| !(c.is_alphanumeric() || "+-._".contains(c)));
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>()
+    };
+    let number = |text: &str| text.parse::<f64>().ok();
+    let is_same = |left: &str, right: &str| {
+        left == right
+            || number(left).zip(number(right)).is_some_and(|(left, right)| left == 0.0 && right == 0.0)
+    };
+    let (left, right) = (values(left), values(right));
+    // Names of types and fields are no values.
+    let is_value = |text: &str| text == "true" || text == "false" || number(text).is_some();
+    let at = left.iter().zip(&right).position(|(left, right)| !is_same(left, right));
+    let at = match at {
+        None if left.len() == right.len() => return None,
+        None => left.len().min(right.len()),
+        Some(at) => at,
+    };
+    let index = left[..at].iter().filter(|text| is_value(text)).count();
+    let of = |values: &[&'a str]| values.get(at).copied().unwrap_or("nothing");
+    Some((index, of(&left), of(&right)))
+}
+
+/// The beginning of a text, in one line.
+fn short(text: &str) -> String {
+    text.split_whitespace().flat_map(|word| [word, " "]).collect::<String>().chars().take(200).collect()
 }

@@ -4,7 +4,7 @@
 
 use gpumem::{
     ErrorKind, agreement,
-    kernel::{InOut, KernelDef, Parameters, WorkItem, config_for_items, prelude::*},
+    kernel::{In, InOut, KernelDef, Parameters, WorkItem, config_for_items, prelude::*},
 };
 
 /// Sums of pairs, by a neighbour through shared memory.
@@ -72,4 +72,44 @@ fn a_race_is_an_error() {
     let error = numbers(&racing()).unwrap_err();
     let is_fault = matches!(error.kind(), ErrorKind::AsynchronousFault { .. } | ErrorKind::Poisoned { .. });
     assert!(is_fault && error.to_string().contains("shared memory"), "{error}");
+}
+
+#[gpumem::kernel]
+fn roots(x: Slice<f32>, y: Own<f32>) {
+    y[own()] = x[global_id(0)].sqrt();
+}
+
+#[test]
+fn not_a_number_agrees_with_itself() {
+    let x = [4.0f32, -1.0];
+    let y = agreement(&roots(), |kernel, stream| {
+        let mut y = vec![0.0; 2];
+        kernel.launch(stream, &config_for_items(2, 2), (In(&x), InOut(&mut y))).map(|()| y)
+    });
+    let y = y.unwrap();
+    assert!(y[0] == 2.0 && y[1].is_nan());
+}
+
+/// Differs from the host in waves of 32 at one place, beside a NaN.
+#[gpumem::kernel]
+fn one_of_many(y: Own<f32>) {
+    y[own()] = 0.5;
+    if global_id(0) == 600 {
+        y[own()] = wave_size() as f32;
+    }
+    if global_id(0) == 3 {
+        y[own()] = f32::NAN;
+    }
+}
+
+#[test]
+#[should_panic(
+    expected = "gives 32.0 on the host in waves of 32, and 64.0 on the host in waves of 64, in check mode: value [600] of \
+                           the answer is the first that differs"
+)]
+fn the_first_difference_is_told() {
+    let _ = agreement(&one_of_many(), |kernel, stream| {
+        let mut y = gpumem::ndarray::Array1::<f32>::zeros(704);
+        kernel.launch(stream, &config_for_items(704, 64), (InOut(&mut y),)).map(|()| y)
+    });
 }
