@@ -1,16 +1,22 @@
 //! Resources around resources: they compose, in any order, and count right.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-use gpumem_core::{ErrorKind, MemoryKind};
+use gpumem_core::{Error, ErrorKind, MemoryKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
     memory::{
-        FailureInjectingResource, FailurePlan, LimitingResource, MemoryResource, Pool, PoolOptions,
-        StatisticsResource, TrackingResource, named,
+        FailureInjectingResource, FailurePlan, LimitingResource, MemoryBlock, MemoryRequest, MemoryResource,
+        MemoryStatistics, Pool, PoolOptions, StatisticsResource, TrackingResource, Trim, named,
     },
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use std::time::{Duration, Instant};
+
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 const KIB: usize = 1 << 10;
 
@@ -140,10 +146,123 @@ fn earlier_blocks_return_to_their_own_resource() {
         device.set_memory_resource(MemoryKind::Device, before.clone()).unwrap();
         device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap();
     }
-    let many = (0..70).map(|_| device.set_memory_resource(MemoryKind::Device, pool(&device)));
-    let refused: Vec<_> = many.filter_map(Result::err).collect();
-    assert!(!refused.is_empty() && matches!(refused[0].kind(), ErrorKind::Unsupported { .. }));
     drop(device.uninit_array::<u8, _>(100).unwrap());
+}
+
+fn small_pool(device: &Device<Host>) -> Arc<dyn MemoryResource<Host>> {
+    Arc::new(Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(KIB, KIB)))
+}
+
+/// Counts how many of its kind are alive.
+#[derive(Debug)]
+struct Counted(StatisticsResource<Host>, Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(below: Arc<dyn MemoryResource<Host>>, alive: &Arc<AtomicUsize>) -> Arc<Self> {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Arc::new(Self(StatisticsResource::new(below), alive.clone()))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl MemoryResource<Host> for Counted {
+    fn name(&self) -> &'static str {
+        "counted"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(request)
+    }
+
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        self.0.recycle(block)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+
+    fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+        self.0.trim(how, failed)
+    }
+
+    fn forget(&self) {
+        self.0.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.0.statistics()
+    }
+
+    fn driver_block(&self, block: &MemoryBlock<Host>) -> (u64, usize) {
+        self.0.driver_block(block)
+    }
+
+    fn upstream(&self) -> Option<&dyn MemoryResource<Host>> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn resources_that_are_not_used_give_their_places_back() {
+    let (device, raw) = device();
+    let alive = Arc::default();
+    let shared = device.memory_resource(MemoryKind::Device).unwrap();
+    let kept = device.to_device(&[7u8; 1000]).unwrap();
+    let mut arrays = Vec::new();
+    for round in 0..300u32 {
+        let below = if round % 2 == 0 { shared.clone() } else { small_pool(&device) };
+        device.set_memory_resource(MemoryKind::Device, Counted::new(below, &alive)).unwrap();
+        let array = device.to_device(&[round; 1000]).unwrap();
+        if round % 10 == 0 {
+            // Its resource stays as long as it does.
+            arrays.push((round, array));
+        }
+    }
+    assert!(alive.load(Ordering::SeqCst) <= 64 && arrays.len() == 30);
+    for (round, array) in arrays {
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [round; 1000]);
+    }
+    assert_eq!(kept.copy_to_host().unwrap().to_vec(), [7; 1000]);
+    for _ in 0..65 {
+        device.set_memory_resource(MemoryKind::Device, Counted::new(shared.clone(), &alive)).unwrap();
+    }
+    device.set_memory_resource(MemoryKind::Device, shared).unwrap();
+    drop(kept);
+    device.flush().unwrap();
+    assert_eq!(raw.counters().live_allocations, 0, "no pool was dropped with memory in it");
+    drop(device);
+    // The device ends on a thread of the library.
+    let patience = Instant::now() + Duration::from_secs(20);
+    while alive.load(Ordering::SeqCst) > 0 && Instant::now() < patience {
+        std::thread::yield_now();
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn resources_with_arrays_are_at_most_64() {
+    let (device, _) = device();
+    let alive = Arc::default();
+    let arrays: Vec<_> = (0..64)
+        .map(|_| {
+            device
+                .set_memory_resource(MemoryKind::Device, Counted::new(small_pool(&device), &alive))
+                .unwrap();
+            device.uninit_array::<u8, _>(10).unwrap()
+        })
+        .collect();
+    let another = Counted::new(small_pool(&device), &alive);
+    let error = device.set_memory_resource(MemoryKind::Device, another.clone()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    drop(arrays);
+    device.set_memory_resource(MemoryKind::Device, another).unwrap();
+    assert_eq!(alive.load(Ordering::SeqCst), 2, "the one before serves until the next one has its place");
 }
 
 #[test]

@@ -71,11 +71,11 @@ impl<B: Backend> DeviceCore<B> {
 
     /// Frees the idle memory of the resources. Failures go to the queue of errors. Returns the number of freed bytes.
     pub fn trim_all(&self, how: Trim) -> usize {
-        self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(self.trim_one(resource, how)))
+        self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(self.trim_one(&resource, how)))
     }
 
     /// As [`trim_all`](Self::trim_all), of one resource.
-    pub(crate) fn trim_one(&self, resource: Serving<'_, B>, how: Trim) -> usize {
+    pub(crate) fn trim_one(&self, resource: &Serving<'_, B>, how: Trim) -> usize {
         let mut failed = |error| {
             if let Err(error) = self.note_loss::<()>(Err(error)) {
                 self.errors.push(error);

@@ -146,7 +146,7 @@ impl<B: Backend> DeferredFrees<B> {
             let surplus = free(&has).saturating_sub(limit.saturating_sub(idle));
             if surplus > 0 {
                 let keep = has.reserved.saturating_sub(surplus);
-                core.trim_one(resource, Trim { keep, ..Trim::UNUSED });
+                core.trim_one(&resource, Trim { keep, ..Trim::UNUSED });
                 has = resource.report().statistics;
             }
             idle = idle.saturating_add(free(&has));

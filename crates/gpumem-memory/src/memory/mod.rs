@@ -50,5 +50,5 @@ pub use late::LateMemory;
 pub use names::{Names, current_name, is_named, unnamed};
 pub use pinned_pages::{PagePin, PinnedPages};
 pub use resource_table::{ResourceTable, default_options};
-pub use serving::{Serving, check_outside_resource};
+pub use serving::{ForeignResource, Serving, check_outside_resource};
 pub use trim_hook::TrimHook;

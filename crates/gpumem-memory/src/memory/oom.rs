@@ -31,7 +31,7 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 #[cold]
 pub fn retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,
-    resource: Serving<'_, B>,
+    resource: &Serving<'_, B>,
     request: &MemoryRequest<'_, B>,
     error: Error,
 ) -> Result<MemoryBlock<B>> {
@@ -44,7 +44,7 @@ pub fn retry<B: Backend>(
 
 fn reclaim_and_retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,
-    resource: Serving<'_, B>,
+    resource: &Serving<'_, B>,
     request: &MemoryRequest<'_, B>,
     mut error: Error,
 ) -> Result<MemoryBlock<B>> {

@@ -1,6 +1,6 @@
 //! The holders of a device's memory, as text and as JSON.
 
-use super::{Holder, ResourceReport, serving::Serving};
+use super::{Holder, ResourceReport};
 use crate::memory::DeviceCore;
 use gpumem_core::Backend;
 use gpumem_trace::log::Bytes;
@@ -52,10 +52,10 @@ impl MemoryReport {
     pub fn of<B: Backend>(core: &DeviceCore<B>) -> Self {
         let info = B::info(&core.raw);
         let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
-        let kinds = core.memory.in_use().map(|(kind, resource)| KindReport {
-            kind: kind.name(),
-            resources: resource.chain().map(Serving::report).collect(),
-        });
+        let kinds = core
+            .memory
+            .in_use()
+            .map(|(kind, resource)| KindReport { kind: kind.name(), resources: resource.reports() });
         let kinds: Vec<KindReport> = kinds.collect();
         let holders = core.names.holders();
         let outermost = kinds.iter().filter_map(|kind| kind.resources.first());

@@ -1,13 +1,16 @@
 //! Which resource serves which kind of memory, on one device.
 
-use super::{DriverMemory, MemoryResource, Pool, PoolOptions, serving::Serving};
-use crate::{memory::DeviceCore, sync::Mutex};
+use super::{
+    DriverMemory, MemoryResource, Pool, PoolOptions, Trim, check_outside_resource,
+    serving::{ForeignResource, Serving},
+};
+use crate::{blocking::may_block, memory::DeviceCore, sync::Mutex, user_code};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::page_size};
 use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering, fence},
     },
 };
 
@@ -16,37 +19,31 @@ pub const ENV_POOL: &str = "GPUMEM_POOL";
 
 /// Kinds of memory that have a resource of their own.
 const KINDS: usize = MemoryKind::ALLOCATED.len();
-/// Resources of a device in its lifetime. A block names its resource by a number, so that no count has to be kept.
+/// Resources that the library makes itself: one for each kind, and one for memory that is not allocated.
+const OWN: usize = KINDS + 1;
+/// The number of the last of them.
+const EXTERNAL: usize = KINDS;
+/// Resources of the user that a device has at a time. A block names its resource by a number.
 const MOST: usize = 64;
 
-/// The resources of a device. They are never taken out before the device is gone: blocks refer to them by number.
+/// The resources of a device. Those that the library has made are never taken out before the device is gone: blocks refer to
+/// them by number, and no count has to be kept. One of the user is taken out when its place is needed, and it serves no kind any
+/// more and no block is left that it has served.
 pub struct ResourceTable<B: Backend> {
-    resources: [OnceLock<TableEntry<B>>; MOST],
-    count: Mutex<usize>,
-    /// For each kind the number of its resource, plus 1; 0 before its first use.
+    own: [OnceLock<Arc<dyn MemoryResource<B>>>; OWN],
+    /// What the user has set, behind the numbers of `own`. Held for a few instructions; no code of the user runs meanwhile.
+    foreign: Mutex<Vec<Option<Arc<ForeignResource<B>>>>>,
+    /// For each kind the number of its resource, plus 1; 0 before its first use. Stored while `foreign` is locked.
     current: [AtomicUsize; KINDS],
-    /// The resource that frees memory that was not allocated, with its number.
-    external_owner: OnceLock<(u8, Arc<DriverMemory<B>>)>,
-}
-
-/// A resource, and whether the user has set it: then code of the user may run in it.
-struct TableEntry<B: Backend> {
-    resource: Arc<dyn MemoryResource<B>>,
-    is_foreign: bool,
-}
-
-impl<B: Backend> TableEntry<B> {
-    #[inline]
-    fn serving(&self) -> Serving<'_, B> {
-        Serving { resource: &*self.resource, is_foreign: self.is_foreign }
-    }
+    /// The resource that frees memory that was not allocated.
+    external_owner: OnceLock<Arc<DriverMemory<B>>>,
 }
 
 impl<B: Backend> ResourceTable<B> {
     pub(crate) fn new() -> Self {
         Self {
-            resources: [const { OnceLock::new() }; MOST],
-            count: Mutex::new(0),
+            own: [const { OnceLock::new() }; OWN],
+            foreign: Mutex::new(Vec::new()),
             current: [const { AtomicUsize::new(0) }; KINDS],
             external_owner: OnceLock::new(),
         }
@@ -55,7 +52,15 @@ impl<B: Backend> ResourceTable<B> {
     /// The resource of that number.
     #[inline]
     pub fn get(&self, number: u8) -> Option<Serving<'_, B>> {
-        self.resources.get(usize::from(number))?.get().map(TableEntry::serving)
+        match self.own.get(usize::from(number)) {
+            Some(own) => own.get().map(|own| Serving::Own(&**own)),
+            None => self.get_foreign(usize::from(number)),
+        }
+    }
+
+    #[cold]
+    fn get_foreign(&self, number: usize) -> Option<Serving<'_, B>> {
+        self.foreign.lock().get(number.checked_sub(OWN)?)?.clone().map(Serving::Foreign)
     }
 
     /// The resource that serves a kind now, with its number.
@@ -70,85 +75,53 @@ impl<B: Backend> ResourceTable<B> {
         let Some(kind_index) = kind.index() else { return Err(unfit("allocating memory of that kind")) };
         let mut current = self.current[kind_index].load(Ordering::Acquire);
         if current == 0 {
-            current = self.start(core, operation, kind_index, kind)?;
+            current = self.start(core, kind_index, kind);
         }
-        let number = (current - 1) as u8;
-        self.get(number).map(|resource| (number, resource)).ok_or_else(|| unfit("more memory resources"))
+        let number = current - 1;
+        let found = match self.own.get(number) {
+            Some(own) => own.get().map(|own| (number as u8, Serving::Own(&**own))),
+            None => self.serving_foreign(kind_index),
+        };
+        found.ok_or_else(|| unfit("that kind of memory"))
     }
 
+    /// The resource of the user that serves a kind now. It stays while the result lives.
     #[cold]
-    fn start(
-        &self,
-        core: &Arc<DeviceCore<B>>,
-        operation: &'static str,
-        kind_index: usize,
-        kind: MemoryKind,
-    ) -> Result<usize> {
-        let mut count = self.count.lock();
+    fn serving_foreign(&self, kind_index: usize) -> Option<(u8, Serving<'_, B>)> {
+        let foreign = self.foreign.lock();
+        let number = self.current[kind_index].load(Ordering::Acquire).checked_sub(1)?;
+        let serving = match self.own.get(number) {
+            Some(own) => Serving::Own(&**own.get()?),
+            None => Serving::Foreign(foreign.get(number - OWN)?.clone()?),
+        };
+        Some((number as u8, serving))
+    }
+
+    /// Makes the default resource of a kind. The number of the kind's resource, plus 1.
+    #[cold]
+    fn start(&self, core: &Arc<DeviceCore<B>>, kind_index: usize, kind: MemoryKind) -> usize {
+        let _changing = self.foreign.lock();
         match self.current[kind_index].load(Ordering::Acquire) {
             0 => {
-                let entry = TableEntry { resource: default_resource(core, kind), is_foreign: false };
-                self.put(&mut count, operation, kind_index, entry)
+                self.own[kind_index].get_or_init(|| default_resource(core, kind));
+                self.current[kind_index].store(kind_index + 1, Ordering::Release);
+                kind_index + 1
             }
-            current => Ok(current),
-        }
-    }
-
-    fn put(
-        &self,
-        count: &mut usize,
-        operation: &'static str,
-        kind_index: usize,
-        entry: TableEntry<B>,
-    ) -> Result<usize> {
-        let number = self.enter(count, operation, entry)?;
-        self.current[kind_index].store(number + 1, Ordering::Release);
-        Ok(number + 1)
-    }
-
-    /// Gives a resource its number.
-    fn enter(&self, count: &mut usize, operation: &'static str, entry: TableEntry<B>) -> Result<usize> {
-        // One that is there already serves again: switching to and fro costs no number.
-        let known = (0..*count).find(|number| {
-            self.resources[*number].get().is_some_and(|have| Arc::ptr_eq(&have.resource, &entry.resource))
-        });
-        match known {
-            Some(number) => Ok(number),
-            None if *count < MOST => {
-                let _ = self.resources[*count].set(entry);
-                *count += 1;
-                Ok(*count - 1)
-            }
-            None => {
-                let what = "more than 64 memory resources on one device";
-                Err(Error::new("", operation, ErrorKind::Unsupported { what }))
-            }
+            current => current,
         }
     }
 
     /// Returns the resource for memory that the driver provides otherwise than by an allocation, with its number.
-    pub fn external_owner(
-        &self,
-        core: &Arc<DeviceCore<B>>,
-        operation: &'static str,
-    ) -> Result<(u8, &DriverMemory<B>)> {
-        if self.external_owner.get().is_none() {
-            let mut count = self.count.lock();
-            if self.external_owner.get().is_none() {
-                let driver = Arc::new(DriverMemory::new(core));
-                let entry = TableEntry { resource: driver.clone(), is_foreign: false };
-                let number = self.enter(&mut count, operation, entry)?;
-                let _ = self.external_owner.set((number as u8, driver));
-            }
-        }
-        let what = "memory that is not allocated";
-        let missing = || core.error(operation, ErrorKind::Unsupported { what });
-        self.external_owner.get().map(|(number, driver)| (*number, &**driver)).ok_or_else(missing)
+    pub fn external_owner(&self, core: &Arc<DeviceCore<B>>) -> (u8, &DriverMemory<B>) {
+        let driver = self.external_owner.get_or_init(|| Arc::new(DriverMemory::new(core)));
+        self.own[EXTERNAL].get_or_init(|| driver.clone());
+        (EXTERNAL as u8, driver)
     }
 
     /// Lets `resource` serve a kind from now on. The one that has served it so far, if any.
     pub fn set(
         &self,
+        core: &DeviceCore<B>,
         operation: &'static str,
         kind: MemoryKind,
         resource: Arc<dyn MemoryResource<B>>,
@@ -157,11 +130,102 @@ impl<B: Backend> ResourceTable<B> {
             let what = "a memory resource for memory of the caller";
             return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
         };
-        let mut count = self.count.lock();
-        let before = self.current[kind_index].load(Ordering::Acquire).checked_sub(1);
-        let before = before.and_then(|number| Some(self.resources.get(number)?.get()?.resource.clone()));
-        self.put(&mut count, operation, kind_index, TableEntry { resource, is_foreign: true })?;
-        Ok(before)
+        let new = Arc::new(ForeignResource::new(resource));
+        if let Some(before) = self.try_set(kind_index, &new) {
+            return Ok(before);
+        }
+        self.take_out_unused(core, operation)?;
+        self.try_set(kind_index, &new).ok_or_else(|| {
+            let what = "more than 64 memory resources in use on one device";
+            Error::new("", operation, ErrorKind::Unsupported { what })
+        })
+    }
+
+    /// As [`set`](Self::set); `None` if there is no place.
+    #[allow(clippy::option_option, reason = "no place, or the one before, if any")]
+    fn try_set(
+        &self,
+        kind_index: usize,
+        new: &Arc<ForeignResource<B>>,
+    ) -> Option<Option<Arc<dyn MemoryResource<B>>>> {
+        let mut foreign = self.foreign.lock();
+        let before = self.current[kind_index].load(Ordering::Acquire).checked_sub(1).and_then(|number| {
+            match self.own.get(number) {
+                Some(own) => own.get().cloned(),
+                None => Some(foreign.get(number - OWN)?.as_ref()?.resource.clone()),
+            }
+        });
+        // One that is there already serves again: switching to and fro takes no place.
+        let is_same = |have: &Arc<dyn MemoryResource<B>>| Arc::ptr_eq(have, &new.resource);
+        let own = self.own.iter().position(|own| own.get().is_some_and(is_same));
+        let known = foreign.iter().position(|have| have.as_ref().is_some_and(|have| is_same(&have.resource)));
+        let number = match (own, known) {
+            (Some(own), _) => own,
+            (None, Some(known)) => OWN + known,
+            (None, None) => {
+                let place = match foreign.iter().position(Option::is_none) {
+                    Some(place) => place,
+                    None if foreign.len() < MOST => {
+                        foreign.push(None);
+                        foreign.len() - 1
+                    }
+                    None => return None,
+                };
+                foreign[place] = Some(new.clone());
+                OWN + place
+            }
+        };
+        self.current[kind_index].store(number + 1, Ordering::Release);
+        Some(before)
+    }
+
+    /// Takes resources out that serve no kind and have no block left. What they hold goes back to the driver before.
+    fn take_out_unused(&self, core: &DeviceCore<B>, operation: &'static str) -> Result<()> {
+        may_block(operation)?;
+        check_outside_resource(operation)?;
+        if core.deferred_frees.is_deferred() {
+            return Ok(());
+        }
+        let unused: Vec<_> = {
+            let foreign = self.foreign.lock();
+            foreign.iter().enumerate().filter_map(|(place, have)| self.unused(place, have, 1)).collect()
+        };
+        for (_, resource) in &unused {
+            // Another one of these may be above it, or a resource that goes on.
+            core.trim_one(&Serving::Foreign(resource.clone()), Trim::ALL);
+        }
+        {
+            let mut foreign = self.foreign.lock();
+            for (place, _) in &unused {
+                // It may serve again by now.
+                if self.unused(*place, &foreign[*place], 2).is_some() {
+                    foreign[*place] = None;
+                }
+            }
+        }
+        for (_, resource) in unused {
+            if let Err(message) = user_code::run(|| drop(resource)) {
+                let kind = ErrorKind::UserCodePanicked { what: "the drop of a memory resource", message };
+                core.errors.push(core.error(operation, kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// A resource that serves no kind, of which no block is left, and that no call uses: all handles of it are the table's and
+    /// the caller's, `handles` together.
+    fn unused(
+        &self,
+        place: usize,
+        have: &Option<Arc<ForeignResource<B>>>,
+        handles: usize,
+    ) -> Option<(usize, Arc<ForeignResource<B>>)> {
+        let have = have.as_ref()?;
+        let serves = self.current.iter().any(|current| current.load(Ordering::Acquire) == OWN + place + 1);
+        let is_called = Arc::strong_count(have) > handles;
+        // A call that has ended has counted its block before.
+        fence(Ordering::Acquire);
+        (!serves && !is_called && have.blocks() == 0).then(|| (place, have.clone()))
     }
 
     /// The resource that serves a kind, as something that can be put around another.
@@ -171,23 +235,26 @@ impl<B: Backend> ResourceTable<B> {
         operation: &'static str,
         kind: MemoryKind,
     ) -> Result<Arc<dyn MemoryResource<B>>> {
-        let (number, _) = self.serving(core, operation, kind)?;
-        match self.resources.get(usize::from(number)).and_then(OnceLock::get) {
-            Some(entry) => Ok(entry.resource.clone()),
-            None => Err(core.error(operation, ErrorKind::Unsupported { what: "that kind of memory" })),
-        }
+        let (number, serving) = self.serving(core, operation, kind)?;
+        let shared = match serving {
+            Serving::Own(_) => self.own.get(usize::from(number)).and_then(OnceLock::get).cloned(),
+            Serving::Foreign(foreign) => Some(foreign.resource.clone()),
+        };
+        shared.ok_or_else(|| core.error(operation, ErrorKind::Unsupported { what: "that kind of memory" }))
     }
 
     /// Every resource that serves a kind, or has served one.
     pub fn all(&self) -> impl Iterator<Item = Serving<'_, B>> {
-        self.resources.iter().map_while(|resource| resource.get().map(TableEntry::serving))
+        let foreign: Vec<_> = self.foreign.lock().iter().flatten().cloned().collect();
+        let own = self.own.iter().filter_map(|own| own.get().map(|own| Serving::Own(&**own)));
+        own.chain(foreign.into_iter().map(Serving::Foreign))
     }
 
     /// Kinds that have been used, with the resource that serves each now.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = (MemoryKind, Serving<'_, B>)> {
-        MemoryKind::ALLOCATED.into_iter().zip(&self.current).filter_map(|(kind, current)| {
-            let number = current.load(Ordering::Acquire).checked_sub(1)?;
-            Some((kind, self.get(number as u8)?))
+        MemoryKind::ALLOCATED.into_iter().enumerate().filter_map(|(kind_index, kind)| {
+            let (_, serving) = self.serving_foreign(kind_index)?;
+            Some((kind, serving))
         })
     }
 }

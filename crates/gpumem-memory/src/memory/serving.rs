@@ -6,7 +6,13 @@ use super::{
 };
 use crate::{track::ErrorQueue, user_code};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 /// Most resources of one chain that a report looks at: one that says that it takes its memory from itself has no end.
 const DEEPEST: usize = 64;
@@ -44,85 +50,121 @@ pub fn check_outside_resource(operation: &'static str) -> Result<()> {
 }
 
 /// A resource that serves a device. Those that the library has made itself are called as they are.
-pub struct Serving<'a, B: Backend> {
-    /// The resource.
-    pub resource: &'a dyn MemoryResource<B>,
-    /// Whether code of the user may run in it.
-    pub is_foreign: bool,
+pub enum Serving<'a, B: Backend> {
+    /// Made by the library.
+    Own(&'a dyn MemoryResource<B>),
+    /// Set by the user, whose code may run in it.
+    Foreign(Arc<ForeignResource<B>>),
 }
 
-impl<B: Backend> Clone for Serving<'_, B> {
-    fn clone(&self) -> Self {
-        *self
+/// A resource that the user has set, and the number of its blocks that are not back yet.
+pub struct ForeignResource<B: Backend> {
+    pub(super) resource: Arc<dyn MemoryResource<B>>,
+    blocks: AtomicUsize,
+}
+
+impl<B: Backend> ForeignResource<B> {
+    pub(super) fn new(resource: Arc<dyn MemoryResource<B>>) -> Self {
+        Self { resource, blocks: AtomicUsize::new(0) }
+    }
+
+    /// Blocks that name the resource by its number.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.load(Ordering::Acquire)
+    }
+
+    /// A block is back, or lost in the resource: nothing names the resource for it any more.
+    fn take_back(&self) {
+        self.blocks.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Calls the resource. Fails only if it panics.
+    #[cold]
+    fn call<'s, R>(
+        &'s self,
+        operation: &'static str,
+        call: impl FnOnce(&'s dyn MemoryResource<B>) -> R,
+    ) -> Result<R> {
+        let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
+        user_code::run(|| call(&*self.resource)).map_err(|message| panicked(operation, message))
+    }
+
+    #[cold]
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let block = self.call(request.operation, |resource| resource.allocate(request))??;
+        self.blocks.fetch_add(1, Ordering::AcqRel);
+        Ok(block)
+    }
+
+    #[cold]
+    fn recycle(&self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        let recycled = self.call("recycle", |resource| resource.recycle(block)).unwrap_or_else(|error| {
+            errors.push(error);
+            Ok(())
+        });
+        if recycled.is_ok() {
+            self.take_back();
+        }
+        recycled
     }
 }
-
-impl<B: Backend> Copy for Serving<'_, B> {}
 
 /// A panic of a resource as an error.
 fn panicked(operation: &'static str, message: String) -> Error {
     Error::new("", operation, ErrorKind::UserCodePanicked { what: "a memory resource", message })
 }
 
-impl<'a, B: Backend> Serving<'a, B> {
+impl<B: Backend> Serving<'_, B> {
     /// Calls the resource. Fails only if it panics.
     #[inline]
-    fn call<R>(
-        self,
+    fn call<'s, R>(
+        &'s self,
         operation: &'static str,
-        call: impl FnOnce(&'a dyn MemoryResource<B>) -> R,
+        call: impl FnOnce(&'s dyn MemoryResource<B>) -> R,
     ) -> Result<R> {
-        match self.is_foreign {
-            false => Ok(call(self.resource)),
-            true => self.call_foreign(operation, call),
+        match self {
+            Self::Own(resource) => Ok(call(*resource)),
+            Self::Foreign(foreign) => foreign.call(operation, call),
         }
     }
 
-    #[cold]
-    fn call_foreign<R>(
-        self,
-        operation: &'static str,
-        call: impl FnOnce(&'a dyn MemoryResource<B>) -> R,
-    ) -> Result<R> {
-        let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
-        user_code::run(|| call(self.resource)).map_err(|message| panicked(operation, message))
+    /// Whether code of the user may run in it.
+    #[inline]
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign(_))
     }
 
     /// As [`MemoryResource::allocate`]. The library's own resources are called without `call`, which would move
     /// the block once more for each array.
     #[inline]
-    pub fn allocate(self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
-        match self.is_foreign {
-            false => self.resource.allocate(request),
-            true => self.call_foreign(request.operation, |resource| resource.allocate(request))?,
+    pub fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        match self {
+            Self::Own(resource) => resource.allocate(request),
+            Self::Foreign(foreign) => foreign.allocate(request),
         }
     }
 
     /// As [`MemoryResource::recycle`]. A block whose resource panics is leaked. The library's own resources are called without
     /// `call`, as in [`allocate`](Self::allocate).
     #[inline]
-    pub fn recycle(self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        match self.is_foreign {
-            false => self.resource.recycle(block),
-            true => self.recycle_foreign(errors, block),
+    pub fn recycle(&self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        match self {
+            Self::Own(resource) => resource.recycle(block),
+            Self::Foreign(foreign) => foreign.recycle(errors, block),
         }
     }
 
-    #[cold]
-    fn recycle_foreign(self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        self.call_foreign("recycle", |resource| resource.recycle(block)).unwrap_or_else(|error| {
-            errors.push(error);
-            Ok(())
-        })
-    }
-
     /// As [`MemoryResource::deallocate`].
-    pub(crate) fn deallocate(self, block: MemoryBlock<B>) -> Result<()> {
-        self.call("deallocate", |resource| resource.deallocate(block))?
+    pub(crate) fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        let outcome = self.call("deallocate", |resource| resource.deallocate(block));
+        if let Self::Foreign(foreign) = self {
+            foreign.take_back();
+        }
+        outcome?
     }
 
     /// As [`MemoryResource::trim`].
-    pub(crate) fn trim(self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+    pub(crate) fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
         let outcome = self.call("trim", |resource| resource.trim(how, failed));
         outcome.unwrap_or_else(|error| {
             failed(error);
@@ -131,15 +173,27 @@ impl<'a, B: Backend> Serving<'a, B> {
     }
 
     /// As [`MemoryResource::forget`].
-    pub fn forget(self, errors: &ErrorQueue) {
+    pub fn forget(&self, errors: &ErrorQueue) {
         if let Err(error) = self.call("forget", |resource| resource.forget()) {
             errors.push(error);
         }
     }
 
-    /// Its name, and the bytes that it holds; `None` if it panics.
-    pub(crate) fn report(self) -> ResourceReport {
-        let report = |resource: &dyn MemoryResource<B>| (resource.name(), resource.statistics());
+    /// Its name, and the bytes that it holds.
+    pub(crate) fn report(&self) -> ResourceReport {
+        self.report_of(self.resource())
+    }
+
+    fn resource(&self) -> &dyn MemoryResource<B> {
+        match self {
+            Self::Own(resource) => *resource,
+            Self::Foreign(foreign) => &*foreign.resource,
+        }
+    }
+
+    /// The report of the resource or one below it; of one that panics, an empty one.
+    fn report_of(&self, resource: &dyn MemoryResource<B>) -> ResourceReport {
+        let report = |_: &dyn MemoryResource<B>| (resource.name(), resource.statistics());
         let (resource, statistics) = self.call("statistics", report).unwrap_or_else(|error| {
             tracing::error!(%error, "a memory resource cannot be asked");
             ("unknown", MemoryStatistics::default())
@@ -147,19 +201,26 @@ impl<'a, B: Backend> Serving<'a, B> {
         ResourceReport { resource, statistics }
     }
 
-    /// The resource itself, its upstream resource, and so on to the driver.
-    pub(crate) fn chain(self) -> impl Iterator<Item = Self> {
-        let next = |serving: &Self| {
-            let upstream = serving.call("upstream", |resource| resource.upstream()).ok().flatten();
-            upstream.map(|resource| Self { resource, ..*serving })
-        };
-        std::iter::successors(Some(self), next).take(DEEPEST)
+    /// The reports of the resource itself, of its upstream resource, and so on to the driver.
+    pub(crate) fn reports(&self) -> Vec<ResourceReport> {
+        let (mut reports, mut next) = (Vec::new(), Some(self.resource()));
+        while let Some(resource) = next.filter(|_| reports.len() < DEEPEST) {
+            reports.push(self.report_of(resource));
+            next = self.call("upstream", |_| resource.upstream()).ok().flatten();
+        }
+        reports
     }
 
     /// As [`MemoryResource::driver_block`].
-    pub fn driver_block(self, block: &MemoryBlock<B>) -> (u64, usize) {
+    pub fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
         let found = self.call("driver_block", |resource| resource.driver_block(block));
         found.unwrap_or_else(|_| (block.address(), block.bytes()))
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for ForeignResource<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForeignResource").field("blocks", &self.blocks).finish_non_exhaustive()
     }
 }
 

@@ -171,9 +171,8 @@ impl<B: Backend> Allocation<B> {
         let host_first = is_seen_by_host(kind);
         let stream = if host_first { None } else { device.stream_hint() };
         let request = MemoryRequest { bytes, align, kind, operation, host_first, stream, core };
-        let resource_id = core.memory.serving(core, operation, kind)?;
-        let (number, _) = resource_id;
-        let obtained = Self::obtain(device, resource_id, &request);
+        let (number, resource) = core.memory.serving(core, operation, kind)?;
+        let obtained = Self::obtain(device, (number, &resource), &request);
         let block = match &obtained {
             Ok(block) => block,
             // Only the error goes on: there is no block.
@@ -247,9 +246,8 @@ impl<B: Backend> Allocation<B> {
         let (kind, stream) = (MemoryKind::Device, device.stream_hint());
         let whole = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
         let request = MemoryRequest { bytes: whole, align, kind, operation, host_first: false, stream, core };
-        let (number, driver) = core.memory.external_owner(core, operation)?;
-        let block =
-            Self::obtain(device, (number, Serving { resource: driver, is_foreign: false }), &request)?;
+        let (number, driver) = core.memory.external_owner(core);
+        let block = Self::obtain(device, (number, &Serving::Own(driver)), &request)?;
         let mut memory = Self::owned(owner_ref, (block.address(), 0, bytes), kind);
         *memory.extra = Self::named(core, bytes, block.bytes());
         (*memory.block, memory.resource) = (Some(block), number);
@@ -263,13 +261,13 @@ impl<B: Backend> Allocation<B> {
     #[inline(always)]
     fn obtain(
         device: &Device<B>,
-        (number, resource): (u8, Serving<'_, B>),
+        (number, resource): (u8, &Serving<'_, B>),
         request: &MemoryRequest<'_, B>,
     ) -> Result<MemoryBlock<B>> {
         // Not moved between here and the allocation: every array that is made would pay for the copy.
         let mut obtained = resource.allocate(request);
-        if obtained.is_err() || resource.is_foreign {
-            obtained = Self::look_again(device, number, request, obtained);
+        if obtained.is_err() || resource.is_foreign() {
+            obtained = Self::look_again(device, (number, resource), request, obtained);
         }
         obtained
     }
@@ -279,19 +277,18 @@ impl<B: Backend> Allocation<B> {
     #[inline(never)]
     fn look_again(
         device: &Device<B>,
-        number: u8,
+        (number, resource): (u8, &Serving<'_, B>),
         request: &MemoryRequest<'_, B>,
         obtained: Result<MemoryBlock<B>>,
     ) -> Result<MemoryBlock<B>> {
         let core = device.core();
-        let Some(resource) = core.memory.get(number) else { return obtained };
         let block = match obtained {
             Ok(block) => block,
             Err(error) => oom::retry(core, resource, request, error)
                 .inspect_err(|_| core.recorder.failed(|| request.info(), current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };
-        if resource.is_foreign && !oom::is_fit(&block, request) {
+        if resource.is_foreign() && !oom::is_fit(&block, request) {
             return Err(Self::unfit(request, block, number));
         }
         Ok(block)

@@ -38,7 +38,7 @@ impl<B: Backend> Device<B> {
     }
 
     /// Makes `resource` serve a kind of memory from now on. Earlier blocks return to the resource that made them.
-    /// Returns that resource, if there was one. This is what Numba's memory manager plug-in does.
+    /// Returns that resource, if there was one. A resource without such blocks is dropped when another one needs its place. This is what Numba's memory manager plug-in does.
     ///
     /// # Examples
     /// ```
@@ -62,14 +62,15 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for registered memory, and for more than 64
-    /// different resources in the lifetime of a device.
+    /// different resources that serve a kind or have served an array that is left. Where the place of another one is needed in
+    /// a callback, returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
     pub fn set_memory_resource(
         &self,
         kind: MemoryKind,
         resource: Arc<dyn MemoryResource<B>>,
     ) -> Result<Option<Arc<dyn MemoryResource<B>>>> {
         self.core().check("set_memory_resource")?;
-        let set = self.core().memory.set("set_memory_resource", kind, resource);
+        let set = self.core().memory.set(self.core(), "set_memory_resource", kind, resource);
         set.map_err(|error| self.core().place(error))
     }
 

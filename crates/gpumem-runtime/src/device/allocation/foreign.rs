@@ -37,7 +37,7 @@ impl<B: Backend> Allocation<B> {
         open: impl FnOnce() -> Result<B::Buffer>,
     ) -> Result<AllocationRef<B>> {
         let core = device.core();
-        let (number, driver) = core.memory.external_owner(core, operation)?;
+        let (number, driver) = core.memory.external_owner(core);
         let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
         let kind = buffer.kind();
         let block = driver.adopt(core, buffer);
