@@ -69,6 +69,12 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
 ///
 /// The book's page on kernels describes the language of kernels.
+///
+/// # Words and methods
+///
+/// Beside Rust's own, a kernel has these, which need no import.
+///
+#[doc = include_str!("words.md")]
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);

@@ -1,7 +1,7 @@
 //! The methods of numbers that kernels know.
 
 /// Methods of numbers that `arithmetic.hpp` has under the same name.
-const NUMBERS: &[&str] = &[
+pub(crate) const NUMBERS: &[&str] = &[
     "sqrt",
     "cbrt",
     "sin",
@@ -57,6 +57,23 @@ const NUMBERS: &[&str] = &[
     "count_ones",
     "leading_zeros",
     "trailing_zeros",
+    "count_zeros",
+    "leading_ones",
+    "trailing_ones",
+    "swap_bytes",
+    "reverse_bits",
+    "wrapping_abs",
+    "wrapping_shl",
+    "wrapping_shr",
+    "signum",
+    "is_positive",
+    "is_negative",
+    "is_sign_positive",
+    "is_sign_negative",
+    "abs_diff",
+    "unsigned_abs",
+    "rem_euclid",
+    "div_euclid",
     "is_multiple_of",
     "conj",
     "norm_sqr",

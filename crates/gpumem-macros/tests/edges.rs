@@ -15,7 +15,7 @@ use gpus::{Check, on_each_gpu};
 use half::{bf16, f16};
 use ndarray::{Array1, Array2, Ix1};
 use operators::{
-    Half, ROWS, casts,
+    BITS, Half, ROWS, casts,
     edges::{Float, Integer, around_integers, pairs},
 };
 use std::fmt::Debug;
@@ -93,8 +93,8 @@ struct Integers<T> {
 impl<T: Integer> Check for Integers<T> {
     fn check<B: Backend>(&self, device: &Device<B>) {
         let pairs = pairs(&T::edges());
-        let (found, bits) = binary(device, &self.plain, &pairs, [ROWS, 4]);
-        let (expected, expected_bits) = binary(&host(), &self.plain, &pairs, [ROWS, 4]);
+        let (found, bits) = binary(device, &self.plain, &pairs, [ROWS, BITS]);
+        let (expected, expected_bits) = binary(&host(), &self.plain, &pairs, [ROWS, BITS]);
         same(&found, &expected, |n| n, &pairs);
         same(&bits, &expected_bits, |n| n, &pairs);
         if cfg!(debug_assertions) && B::NAME == "host" {
@@ -127,6 +127,29 @@ integers! {
     integers_i64 overflowing_i64;
     integers_u64 overflowing_u64;
 }
+
+/// The methods of signed integers.
+struct Signed<T>(Binary<T, u32>);
+
+impl<T: Integer> Check for Signed<T> {
+    fn check<B: Backend>(&self, device: &Device<B>) {
+        let pairs = pairs(&T::edges());
+        let (found, bits) = binary(device, &self.0, &pairs, [ROWS, BITS]);
+        let (expected, expected_bits) = binary(&host(), &self.0, &pairs, [ROWS, BITS]);
+        same(&found, &expected, |n| n, &pairs);
+        same(&bits, &expected_bits, |n| n, &pairs);
+    }
+}
+
+macro_rules! signed {
+    ($($test:ident)*) => {$(
+        #[test]
+        fn $test() {
+            everywhere(stringify!($test), &Signed(operators::$test()));
+        }
+    )*};
+}
+signed! { signed_i8 signed_i16 signed_i32 signed_i64 }
 
 /// The operators of floats, and the functions that are exact. On the host they are Rust's own.
 struct Floats<T>(Binary<T, T>);

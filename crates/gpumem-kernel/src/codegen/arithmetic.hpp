@@ -18,24 +18,25 @@ namespace rust {
 
 // ---- integers ---------------------------------------------------------------------------------------------------------
 
-// The least and the greatest number of a type, and the unsigned type in which its arithmetic wraps.
+// The least and the greatest number of a type, the unsigned type in which its arithmetic wraps, and that of its own width.
 template <class T> struct limits;
-#define GPUMEM_LIMITS(T, Bits, Width, Least, Most)                 \
+#define GPUMEM_LIMITS(T, Bits, Unsigned, Width, Least, Most)       \
     template <> struct limits<T> {                                 \
         typedef Bits bits;                                         \
+        typedef Unsigned magnitude;                                \
         static constexpr u32 width = Width;                        \
         static constexpr bool is_signed = (Least) != 0;            \
         GPUMEM_DEVICE static constexpr T least() { return (T)(Least); } \
         GPUMEM_DEVICE static constexpr T most() { return (T)(Most); }   \
     };
-GPUMEM_LIMITS(u8, u32, 8, 0, 0xff)
-GPUMEM_LIMITS(i8, u32, 8, -0x80, 0x7f)
-GPUMEM_LIMITS(u16, u32, 16, 0, 0xffff)
-GPUMEM_LIMITS(i16, u32, 16, -0x8000, 0x7fff)
-GPUMEM_LIMITS(u32, u32, 32, 0, 0xffffffffu)
-GPUMEM_LIMITS(i32, u32, 32, -0x7fffffff - 1, 0x7fffffff)
-GPUMEM_LIMITS(u64, u64, 64, 0, 0xffffffffffffffffull)
-GPUMEM_LIMITS(i64, u64, 64, -0x7fffffffffffffffll - 1, 0x7fffffffffffffffll)
+GPUMEM_LIMITS(u8, u32, u8, 8, 0, 0xff)
+GPUMEM_LIMITS(i8, u32, u8, 8, -0x80, 0x7f)
+GPUMEM_LIMITS(u16, u32, u16, 16, 0, 0xffff)
+GPUMEM_LIMITS(i16, u32, u16, 16, -0x8000, 0x7fff)
+GPUMEM_LIMITS(u32, u32, u32, 32, 0, 0xffffffffu)
+GPUMEM_LIMITS(i32, u32, u32, 32, -0x7fffffff - 1, 0x7fffffff)
+GPUMEM_LIMITS(u64, u64, u64, 64, 0, 0xffffffffffffffffull)
+GPUMEM_LIMITS(i64, u64, u64, 64, -0x7fffffffffffffffll - 1, 0x7fffffffffffffffll)
 #undef GPUMEM_LIMITS
 
 // Stops the kernel where Rust would panic.
@@ -118,6 +119,36 @@ template <class T> GPUMEM_DEVICE u32 trailing_zeros(T a) {
     return a == 0 ? limits<T>::width : (u32)__ffsll((i64)a) - 1;
 }
 
+template <class T> GPUMEM_DEVICE u32 count_zeros(T a) { return limits<T>::width - count_ones(a); }
+template <class T> GPUMEM_DEVICE u32 leading_ones(T a) { return leading_zeros((T)~a); }
+template <class T> GPUMEM_DEVICE u32 trailing_ones(T a) { return trailing_zeros((T)~a); }
+template <class T> GPUMEM_DEVICE T swap_bytes(T a) {
+    typename limits<T>::bits swapped = 0;
+    for (u32 at = 0; at < limits<T>::width; at += 8) swapped = (swapped << 8) | ((bits_of(a) >> at) & 0xff);
+    return (T)swapped;
+}
+template <class T> GPUMEM_DEVICE T reverse_bits(T a) { return (T)(__brevll(bits_of(a)) >> (64 - limits<T>::width)); }
+template <class T> GPUMEM_DEVICE T wrapping_abs(T a) { return abs(a); }
+template <class T> GPUMEM_DEVICE T wrapping_shl(T a, u32 count) { return shl(a, count); }
+template <class T> GPUMEM_DEVICE T wrapping_shr(T a, u32 count) { return shr(a, count); }
+template <class T> GPUMEM_DEVICE T signum(T a) { return (T)((a > 0) - (a < 0)); }
+template <class T> GPUMEM_DEVICE bool is_positive(T a) { return a > 0; }
+template <class T> GPUMEM_DEVICE bool is_negative(T a) { return a < 0; }
+template <class T> GPUMEM_DEVICE typename limits<T>::magnitude abs_diff(T a, T b) {
+    return (typename limits<T>::magnitude)(a < b ? sub(b, a) : sub(a, b));
+}
+template <class T> GPUMEM_DEVICE typename limits<T>::magnitude unsigned_abs(T a) {
+    return (typename limits<T>::magnitude)abs(a);
+}
+template <class T> GPUMEM_DEVICE T rem_euclid(T a, T b) {
+    T rest = rem(a, b);
+    return rest < 0 ? add(rest, abs(b)) : rest;
+}
+template <class T> GPUMEM_DEVICE T div_euclid(T a, T b) {
+    T quotient = div(a, b);
+    return rem(a, b) < 0 ? (b > 0 ? sub(quotient, (T)1) : add(quotient, (T)1)) : quotient;
+}
+
 template <class T> GPUMEM_DEVICE bool is_multiple_of(T a, T b) { return b == 0 ? a == 0 : a % b == 0; }
 
 // The next of a range with steps, which does not wrap past its end.
@@ -196,6 +227,20 @@ GPUMEM_TWO(min, fmin) GPUMEM_TWO(max, fmax) GPUMEM_TWO(rem, fmod)
 // What rounds to zero keeps its sign, which AMD's functions lose.
 GPUMEM_DEVICE float round(float x) { return ::copysignf(::roundf(x), x); }
 GPUMEM_DEVICE double round(double x) { return ::copysign(::round(x), x); }
+#define GPUMEM_SIGNS(T, name)                                                                     \
+    GPUMEM_DEVICE T signum(T x) { return x != x ? x : name((T)1, x); }                            \
+    GPUMEM_DEVICE bool is_sign_negative(T x) { return name((T)1, x) < 0; }                        \
+    GPUMEM_DEVICE bool is_sign_positive(T x) { return name((T)1, x) > 0; }                        \
+    GPUMEM_DEVICE T rem_euclid(T a, T b) {                                                        \
+        T rest = rem(a, b);                                                                       \
+        return rest < 0 ? rest + abs(b) : rest;                                                   \
+    }                                                                                             \
+    GPUMEM_DEVICE T div_euclid(T a, T b) {                                                        \
+        T quotient = trunc(a / b);                                                                \
+        return rem(a, b) < 0 ? (b > 0 ? quotient - 1 : quotient + 1) : quotient;                  \
+    }
+GPUMEM_SIGNS(float, ::copysignf) GPUMEM_SIGNS(double, ::copysign)
+#undef GPUMEM_SIGNS
 
 // Half precision: each operation in float, rounded.
 #define GPUMEM_HALF(T)                                                                        \

@@ -9,7 +9,7 @@ use syn::{
 };
 
 /// Ids that every body knows.
-const IDS: [&str; 8] = [
+pub(super) const IDS: [&str; 8] = [
     "local_id",
     "global_id",
     "group_id",
@@ -20,7 +20,7 @@ const IDS: [&str; 8] = [
     "group_linear",
 ];
 /// Ids of bodies whose groups have waves.
-const WAVE_IDS: [&str; 4] = ["wave_size", "wave_id", "lane", "wave_items"];
+pub(super) const WAVE_IDS: [&str; 4] = ["wave_size", "wave_id", "lane", "wave_items"];
 const SHARED: &str =
     "a shared array is declared as `let tile = shared::<f32>([16, 16]);`, with constant extents";
 const LOCAL: &str =

@@ -6,7 +6,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprMethodCall, ExprPath, spanned::Spanned};
 
 /// Atomic changes of an element, and how many values they take.
-const ATOMICS: &[(&str, usize)] = &[
+pub(super) const ATOMICS: &[(&str, usize)] = &[
     ("atomic_add", 1),
     ("atomic_min", 1),
     ("atomic_max", 1),

@@ -24,6 +24,8 @@ mod ranges;
 mod records;
 mod refuse;
 mod values;
+#[cfg(test)]
+mod words;
 
 use crate::{names::Names, signature::Role, split::Phase};
 use proc_macro2::{Ident, Span, TokenStream};

@@ -48,6 +48,11 @@ template <class T> T atomicCAS(T* target, T seen, T wanted) {
 }
 inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 inline int __clzll(long long bits) { return bits == 0 ? 64 : __builtin_clzll((unsigned long long)bits); }
+inline unsigned long long __brevll(unsigned long long bits) {
+    unsigned long long reversed = 0;
+    for (int at = 0; at < 64; ++at) reversed |= (bits >> at & 1) << (63 - at);
+    return reversed;
+}
 inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }
 
 // Which work-item runs next.

@@ -160,7 +160,7 @@ macro_rules! integers {
                 return;
             }
             let pairs = pairs(&$type::edges());
-            let rows = [operators::ROWS, 4];
+            let rows = [operators::ROWS, operators::BITS];
             let (out, bits) = on_processor(&operators::$kernel(), &pairs, rows);
             let (host, host_bits) = on_host(&operators::$kernel(), &pairs, rows);
             same(&out, &host, |n| n, &pairs);
@@ -184,6 +184,24 @@ integers! {
     i64 integers_i64 overflowing_i64;
     u64 integers_u64 overflowing_u64;
 }
+
+macro_rules! signed {
+    ($($type:ident $kernel:ident;)*) => {$(
+        #[test]
+        fn $kernel() {
+            if !has_compiler() {
+                return;
+            }
+            let pairs = pairs(&$type::edges());
+            let rows = [operators::ROWS, operators::BITS];
+            let (out, bits) = on_processor(&operators::$kernel(), &pairs, rows);
+            let (host, host_bits) = on_host(&operators::$kernel(), &pairs, rows);
+            same(&out, &host, |n| n, &pairs);
+            same(&bits, &host_bits, |n| n, &pairs);
+        }
+    )*};
+}
+signed! { i8 signed_i8; i16 signed_i16; i32 signed_i32; i64 signed_i64; }
 
 macro_rules! floats {
     ($($type:ident $kernel:ident;)*) => {$(

@@ -48,6 +48,18 @@ macro_rules! integers {
                 z ^= 3;
                 out[[18, i]] = z;
                 out[[19, i]] ^= x;
+                out[[20, i]] = x.abs_diff(y) as $type;
+                out[[21, i]] = x.swap_bytes();
+                out[[22, i]] = x.reverse_bits();
+                out[[23, i]] = x.wrapping_shl(y as u32);
+                out[[24, i]] = x.wrapping_shr(y as u32);
+                if y > 1 {
+                    out[[25, i]] = x.rem_euclid(y);
+                    out[[26, i]] = x.div_euclid(y);
+                }
+                bits[[4, i]] = x.count_zeros();
+                bits[[5, i]] = x.leading_ones();
+                bits[[6, i]] = x.trailing_ones();
                 bits[[0, i]] = x.count_ones();
                 bits[[1, i]] = x.leading_zeros();
                 bits[[2, i]] = x.trailing_zeros();
@@ -70,6 +82,33 @@ integers!(integers_i32 i32);
 integers!(integers_u32 u32);
 integers!(integers_i64 i64);
 integers!(integers_u64 u64);
+
+/// Methods of signed integers.
+macro_rules! signed {
+    ($name:ident $type:ident) => {
+        #[gpumem::kernel(unsafe)]
+        pub(crate) fn $name(a: Slice<$type>, b: Slice<$type>, out: ViewMut<$type, 2>, bits: ViewMut<u32, 2>) {
+            let i = global_id(0);
+            if i < a.len() {
+                let (x, y) = (a[i], b[i]);
+                out[[0, i]] = x.signum();
+                out[[1, i]] = x.wrapping_abs();
+                out[[2, i]] = x.unsigned_abs() as $type;
+                if y < -1 {
+                    out[[3, i]] = x.rem_euclid(y);
+                    out[[4, i]] = x.div_euclid(y);
+                }
+                bits[[0, i]] = if x.is_positive() { 1 } else { 2 };
+                bits[[1, i]] = if x.is_negative() { 1 } else { 2 };
+                bits[[2, i]] = (x.abs_diff(y) >> 1u32) as u32;
+            }
+        }
+    };
+}
+signed!(signed_i8 i8);
+signed!(signed_i16 i16);
+signed!(signed_i32 i32);
+signed!(signed_i64 i64);
 
 /// The operators that overflow, which a debug build of the host reports: for device code only.
 macro_rules! overflowing {
@@ -108,7 +147,10 @@ overflowing!(overflowing_i64 i64);
 overflowing!(overflowing_u64 u64);
 
 /// How many rows the kernels of [`integers`] and [`floats`] write.
-pub(crate) const ROWS: usize = 20;
+pub(crate) const ROWS: usize = 27;
+
+/// How many rows of bits the kernels of [`integers`] and [`signed`] write.
+pub(crate) const BITS: usize = 7;
 
 macro_rules! floats {
     ($name:ident $type:ident) => {
@@ -148,6 +190,11 @@ macro_rules! floats {
                 z /= 3.0;
                 z %= 1.25;
                 out[[19, i]] = z;
+                out[[20, i]] = x.signum();
+                out[[21, i]] = x.rem_euclid(y);
+                out[[22, i]] = x.div_euclid(y);
+                out[[23, i]] = if x.is_sign_negative() { 1.0 } else { 2.0 };
+                out[[24, i]] = if y.is_sign_positive() { 1.0 } else { 2.0 };
                 near[[0, i]] = x.min(y) + x.max(y);
                 near[[1, i]] = x.sin() + x.cos() + x.tan() + x.asin() + x.acos() + x.atan() + x.atan2(y);
                 near[[2, i]] = x.exp() + x.exp2() + x.exp_m1() + x.ln() + x.ln_1p() + x.log2() + x.log10();
