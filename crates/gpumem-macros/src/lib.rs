@@ -128,8 +128,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Lets kernels use a structure or an enum of the user.
 ///
-/// A structure has `#[repr(C)]`, fields that are elements of arrays, and no padding. It becomes an element of arrays
-/// (`bytemuck::Pod`), and a kernel reads and writes its fields one by one: `particles[i].mass = 1.0`. As a parameter it is
+/// A structure has `#[repr(C)]`, fields that are elements of arrays, and no padding. It becomes an element of arrays: the derive
+/// implements `bytemuck::Pod` and `Zeroable`, which are not derived beside it. A kernel reads and writes its fields one by one: `particles[i].mass = 1.0`. As a parameter it is
 /// a `Value<Particle>`.
 ///
 /// An enum has no fields, and `#[repr(u32)]` or another number. A kernel compares it, and takes it apart with `match`.

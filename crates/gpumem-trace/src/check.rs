@@ -65,7 +65,7 @@ impl Trace {
     }
 
     /// Writes the trace to a file: for viewers ([`to_perfetto`](Self::to_perfetto)) if the name ends in
-    /// `.perfetto.json`, else as JSON that [`from_json`](Self::from_json) reads.
+    /// `.perfetto.json`, else as JSON that [`from_json`](Self::from_json) reads, whatever the name ends in.
     ///
     /// # Errors
     /// Returns the error of the file system.

@@ -62,7 +62,7 @@
 //!
 //! # Features
 //!
-//! A feature enables a backend. Features only add, and all of them build on a machine without a GPU, a toolkit or a driver: libraries of
+//! Rust 1.88 or newer builds it. A feature enables a backend. Features only add, and all of them build on a machine without a GPU, a toolkit or a driver: libraries of
 //! drivers are looked for when the program runs.
 //!
 //! | feature | backend | what it needs at run time |
@@ -197,14 +197,8 @@ pub mod generic {
     //! The generic types below those of this crate, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::*;
 }
-pub mod kernel {
-    //! Kernels: one portable source for CUDA and ROCm, one body for the host.
-    pub use gpumem_kernel::*;
-}
-pub mod ops {
-    //! Reductions, scans, casts and maps of arrays.
-    pub use gpumem_ops::*;
-}
+pub mod kernel;
+pub mod ops;
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyStrategy, CudaArrayInterface, DescrField, DeviceCounters,
     DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, InterchangeStream, IntoArraySpec,
