@@ -42,7 +42,7 @@ pub struct KernelDef<P> {
     parameters: PhantomData<fn(P)>,
 }
 
-// A body that panics ends its launch, whoever called it.
+// A body that panics ends its launch, on whichever thread.
 impl<P> UnwindSafe for KernelDef<P> {}
 impl<P> RefUnwindSafe for KernelDef<P> {}
 

@@ -128,7 +128,7 @@ fn small_arrays_keep_no_large_piece() {
     // No multiple of the pages of a driver.
     drop(pinned(&device, 200_000_000));
     let small = pinned(&device, 64 << 10);
-    assert_eq!(idle(&device, MemoryKind::Pinned) / 100_000_000, 2, "nobody has asked for it");
+    assert_eq!(idle(&device, MemoryKind::Pinned) / 100_000_000, 2, "no call has asked for it");
     // As large as the piece, or nearly so.
     drop(pinned(&device, 190_000_000));
     let another = pinned(&device, 1000);
