@@ -93,6 +93,42 @@ fn a_generic_kernel_is_one_for_each_type() {
 }
 
 #[test]
+fn min_and_max_of_equal_numbers_are_the_first() {
+    #[gpumem::device]
+    fn least(a: f32, b: f32) -> f32 {
+        a.min(b)
+    }
+    #[gpumem::kernel]
+    fn zeros_of_both_signs(x: Slice<f32>, y: OwnView<[f32; 7], 1>) {
+        let (a, b) = (x[global_id(0)], x[global_id(0) + 1]);
+        y[own()] = [a.min(b), a.max(b), a.min(0.0), a.max(0.0), a.min(-0.0), a.max(-0.0), least(a, b)];
+    }
+    use gpumem::{kernel::prelude::*, prelude::*};
+    let (device, stream) = host();
+    // Of two, the second is the first's opposite.
+    let x: Vec<f32> = (0..=64).map(|at| if at % 2 == 0 { 0.0 } else { -0.0 }).collect();
+    let mut y = zeros::<[f32; 7]>(&stream, 64);
+    let kernel = zeros_of_both_signs().load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items(64, 32), (&stream.to_device(&x).unwrap(), &mut y)).unwrap();
+    for (at, found) in back(&stream, &y).into_iter().enumerate() {
+        assert_eq!(found.map(f32::to_bits), [x[at].to_bits(); 7], "{at}");
+    }
+    let (x, turned) = (stream.to_device(&x[..64]).unwrap(), stream.to_device(&x[1..]).unwrap());
+    let found = back(&stream, &stream.zip_map::<least, _, _, _>(&x, &turned).unwrap());
+    assert_eq!(found.map_bits(), back(&stream, &x).map_bits());
+}
+
+trait Bits {
+    fn map_bits(&self) -> Vec<u32>;
+}
+
+impl Bits for Vec<f32> {
+    fn map_bits(&self) -> Vec<u32> {
+        self.iter().map(|value| value.to_bits()).collect()
+    }
+}
+
+#[test]
 fn a_kernel_of_twelve_parameters_is_launched() {
     #[gpumem::kernel]
     fn twelve(

@@ -8,10 +8,10 @@ pub trait Number: Element {
     /// The sum; integers wrap.
     #[must_use]
     fn plus(self, other: Self) -> Self;
-    /// The smaller; of a number and a NaN the number.
+    /// The smaller; of a number and a NaN the number, of equal ones `self`, also of zeros of both signs.
     #[must_use]
     fn least(self, other: Self) -> Self;
-    /// The larger; of a number and a NaN the number.
+    /// The larger; of a number and a NaN the number, of equal ones `self`, also of zeros of both signs.
     #[must_use]
     fn greatest(self, other: Self) -> Self;
 }
@@ -45,11 +45,11 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn least(self, other: Self) -> Self {
-                self.min(other)
+                if other < self || self.is_nan() { other } else { self }
             }
             #[inline(always)]
             fn greatest(self, other: Self) -> Self {
-                self.max(other)
+                if other > self || self.is_nan() { other } else { self }
             }
         }
     )*};

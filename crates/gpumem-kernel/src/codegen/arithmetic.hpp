@@ -80,8 +80,9 @@ template <class T, class Count> GPUMEM_DEVICE T shr(T a, Count count) {
     return (T)(a >> ((u32)count & (limits<T>::width - 1)));
 }
 
-template <class T> GPUMEM_DEVICE T min(T a, T b) { return b < a ? b : a; }
-template <class T> GPUMEM_DEVICE T max(T a, T b) { return b > a ? b : a; }
+// Also of floats: of a number and a NaN the number, of equal ones the first, which the functions of C++ leave open for zeros.
+template <class T> GPUMEM_DEVICE T min(T a, T b) { return gpumem::detail::least()(a, b); }
+template <class T> GPUMEM_DEVICE T max(T a, T b) { return gpumem::detail::greatest()(a, b); }
 template <class T> GPUMEM_DEVICE T abs(T a) { return a < 0 ? neg(a) : a; }
 template <class T> GPUMEM_DEVICE T wrapping_add(T a, T b) { return add(a, b); }
 template <class T> GPUMEM_DEVICE T wrapping_sub(T a, T b) { return sub(a, b); }
@@ -221,7 +222,7 @@ GPUMEM_ONE(ln, log) GPUMEM_ONE(ln_1p, log1p) GPUMEM_ONE(log2, log2) GPUMEM_ONE(l
 GPUMEM_ONE(floor, floor) GPUMEM_ONE(ceil, ceil) GPUMEM_ONE(trunc, trunc)
 GPUMEM_ONE(abs, fabs)
 GPUMEM_TWO(powf, pow) GPUMEM_TWO(atan2, atan2) GPUMEM_TWO(hypot, hypot) GPUMEM_TWO(copysign, copysign)
-GPUMEM_TWO(min, fmin) GPUMEM_TWO(max, fmax) GPUMEM_TWO(rem, fmod)
+GPUMEM_TWO(rem, fmod)
 #undef GPUMEM_ONE
 #undef GPUMEM_TWO
 // What rounds to zero keeps its sign, which AMD's functions lose.

@@ -11,6 +11,7 @@
 
 mod constant;
 mod function;
+mod order;
 mod parameter;
 mod print;
 mod record;
@@ -24,6 +25,7 @@ pub use constant::{Constant, DeviceConst};
 pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction, function_of};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
+pub use order::Ordered;
 pub use parameter::{RaceFree, Unpack, race_free, unpack};
 pub use print::{Parameter, PrintedProgram};
 pub use record::{Fields, Record, RecordField};

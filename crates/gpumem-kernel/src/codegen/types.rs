@@ -213,6 +213,7 @@ pub trait Numeric:
     + super::DeviceConst
     + Parameter
     + crate::NumberArgument
+    + super::Ordered
     + super::RaceFree
     + std::fmt::Debug
     + PartialOrd

@@ -37,8 +37,22 @@ impl Lower {
         let (host, seen) = (&receiver.host, &receiver.witness);
         let hosts = arguments.iter().map(|(value, _)| &value.host);
         let arguments_seen = arguments.iter().map(|(value, _)| &value.witness);
-        let host = quote_spanned!(call.span()=> #host #dot #method(#(#hosts),*));
-        let witness = quote_spanned!(call.span()=> #seen #dot #method(#(#arguments_seen),*));
+        // Which of two zeros a float's own methods return is open.
+        let ordered = match (name.as_str(), arguments.len()) {
+            ("min", 1) => Some(quote_spanned!(method.span()=> __gpumem::Ordered::min_of)),
+            ("max", 1) => Some(quote_spanned!(method.span()=> __gpumem::Ordered::max_of)),
+            _ => None,
+        };
+        let (host, witness) = match ordered {
+            Some(function) => (
+                quote_spanned!(call.span()=> #function(#host, #(#hosts),*)),
+                quote_spanned!(call.span()=> #function(#seen, #(#arguments_seen),*)),
+            ),
+            None => (
+                quote_spanned!(call.span()=> #host #dot #method(#(#hosts),*)),
+                quote_spanned!(call.span()=> #seen #dot #method(#(#arguments_seen),*)),
+            ),
+        };
         let (function, trees) = (format!("rust::{name}"), values.iter().map(|(value, _)| &value.tree));
         let tree = quote!(E::Call(#function, &[#(#trees),*]));
         Ok(Value { host, witness, before, tree, order })

@@ -195,6 +195,8 @@ macro_rules! floats {
                 out[[22, i]] = x.div_euclid(y);
                 out[[23, i]] = if x.is_sign_negative() { 1.0 } else { 2.0 };
                 out[[24, i]] = if y.is_sign_positive() { 1.0 } else { 2.0 };
+                out[[25, i]] = x.min(y);
+                out[[26, i]] = x.max(y);
                 near[[0, i]] = x.min(y) + x.max(y);
                 near[[1, i]] = x.sin() + x.cos() + x.tan() + x.asin() + x.acos() + x.atan() + x.atan2(y);
                 near[[2, i]] = x.exp() + x.exp2() + x.exp_m1() + x.ln() + x.ln_1p() + x.log2() + x.log10();
