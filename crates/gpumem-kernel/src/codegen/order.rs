@@ -3,12 +3,17 @@
 use gpumem_simt::Number;
 use half::{bf16, f16};
 
+mod sealed {
+    /// Types whose `min` and `max` the C++ has, too.
+    pub trait Sealed {}
+}
+
 /// A number with `min` and `max`, which give the same bits on every device.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `min` and `max` in kernels",
     note = "integers and floats have, and so has `T` with `T: Numeric`"
 )]
-pub trait Ordered: Sized {
+pub trait Ordered: Sized + sealed::Sealed {
     /// The smaller; of a number and a NaN the number, of equal ones `self`.
     #[must_use]
     fn min_of(self, other: Self) -> Self;
@@ -19,6 +24,7 @@ pub trait Ordered: Sized {
 
 macro_rules! ordered {
     ($($type:ty: $min:path, $max:path;)*) => {$(
+        impl sealed::Sealed for $type {}
         impl Ordered for $type {
             #[inline(always)]
             fn min_of(self, other: Self) -> Self {

@@ -24,12 +24,20 @@ fn together(y: Own<u32>) {
 
 type Work = fn(&Device, &Stream) -> gpumem::Result<()>;
 
-/// Runs its work when the thread that it belongs to ends.
-struct Late(Option<(Device, Stream, Work, mpsc::Sender<Result<(), String>>)>);
+/// What is to run, and who is told of its end.
+struct Job {
+    device: Device,
+    stream: Stream,
+    work: Work,
+    report: mpsc::Sender<Result<(), String>>,
+}
+
+/// Runs its job when the thread that it belongs to ends.
+struct Late(Option<Job>);
 
 impl Drop for Late {
     fn drop(&mut self) {
-        let Some((device, stream, work, report)) = self.0.take() else { return };
+        let Some(Job { device, stream, work, report }) = self.0.take() else { return };
         report.send(work(&device, &stream).map_err(|error| error.to_string())).unwrap();
     }
 }
@@ -47,7 +55,7 @@ fn at_the_end(work: Work) -> Result<(), String> {
         let device = Device::open("host").unwrap();
         let stream = device.stream().unwrap();
         let early = work(&device, &stream).map_err(|error| error.to_string());
-        LATE.with_borrow_mut(|late| late.0 = Some((device, stream, work, report)));
+        LATE.with_borrow_mut(|late| late.0 = Some(Job { device, stream, work, report }));
         early
     });
     let early = thread.join().unwrap();
