@@ -114,7 +114,8 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for a rank that is taken or not below `size`, for another
-    /// size or other options than those of the ranks that have joined, and for an identity of another process or engine. Returns
+    /// size or other options than those of the ranks that have joined, for an identity of another process or engine, and for more
+    /// than 65536 ranks of one process. Returns
     /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects, and [`Load`](ErrorKind::Load) if the library of
     /// a GPU cannot be used.
     pub fn join(
@@ -152,7 +153,7 @@ impl<B: Backend> Communicator<B> {
     /// The ranks must call operations of all these communicators in one order (see [`Options::concurrent`]).
     ///
     /// # Errors
-    /// Returns [`Collective`](ErrorKind::Collective) if a rank does not call it in time, and
+    /// Returns [`Collective`](ErrorKind::Collective) if a rank does not call it in time or gives it up, and
     /// [`BlockingInCallback`](ErrorKind::BlockingInCallback) in a callback.
     pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Self>> {
         may_block("split")?;

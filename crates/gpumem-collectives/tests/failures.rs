@@ -1,6 +1,8 @@
 //! Ranks that disagree, come late, fail or go away: a typed error on every other rank, and nothing hangs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "suite/comings.rs"]
+mod comings;
 mod common;
 
 use common::*;

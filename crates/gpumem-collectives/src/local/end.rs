@@ -24,22 +24,45 @@ use std::{
 };
 
 /// The communicators that ranks join by an identity.
-static JOINED: Mutex<BTreeMap<u64, Weak<Shared>>> = Mutex::new(BTreeMap::new());
+static JOINED: Mutex<BTreeMap<u64, Joined>> = Mutex::new(BTreeMap::new());
+/// Most ranks of a communicator: something is kept for each from the first join on.
+const MOST_RANKS: usize = 1 << 16;
+/// Communicators that are kept for ranks that have not joined, once all others have left.
+const MOST_AWAITING: usize = 256;
+
+/// A communicator that ranks join.
+struct Joined {
+    shared: Weak<Shared>,
+    /// Kept until all ranks have joined: one that joins after the others have left is told what happened to them.
+    awaits: Option<Arc<Shared>>,
+}
+
+/// Forgets communicators that no rank can join or has.
+fn clean_up(joined: &mut BTreeMap<u64, Joined>) {
+    joined.retain(|_, entry| entry.shared.strong_count() > 0);
+    let has_no_rank = |entry: &&mut Joined| entry.awaits.is_some() && entry.shared.strong_count() == 1;
+    let awaiting = joined.values_mut().filter(|entry| has_no_rank(entry)).count();
+    // Identities are numbered: those of the oldest go first.
+    for entry in joined.values_mut().filter(has_no_rank).take(awaiting.saturating_sub(MOST_AWAITING)) {
+        entry.awaits = None;
+    }
+}
 
 /// Joins the communicator of an identity of this process.
 pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -> Result<End> {
     let refused = |why| Error::new("", "join", ErrorKind::InvalidArgument { why });
-    let shared = {
-        let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
-        joined.retain(|_, shared| shared.strong_count() > 0);
-        let known = joined.get(&identity).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let family = Arc::new(Family::new(size));
-            let shared = Arc::new(Shared::new((0..size).collect(), family, options.clone()));
-            joined.insert(identity, Arc::downgrade(&shared));
-            shared
-        })
-    };
+    if size > MOST_RANKS {
+        return Err(refused("a communicator of one process has 65536 ranks at most"));
+    }
+    let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
+    clean_up(&mut joined);
+    let entry = joined.entry(identity).or_insert_with(|| Joined { shared: Weak::new(), awaits: None });
+    let shared = entry.shared.upgrade().unwrap_or_else(|| {
+        let family = Arc::new(Family::new(size));
+        let shared = Arc::new(Shared::new((0..size).collect(), family, options.clone()));
+        *entry = Joined { shared: Arc::downgrade(&shared), awaits: Some(shared.clone()) };
+        shared
+    });
     if shared.size() != size {
         return Err(refused("another rank joined with another number of ranks"));
     }
@@ -48,6 +71,9 @@ pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -
     }
     if !shared.join(rank) {
         return Err(refused("another communicator has joined as this rank"));
+    }
+    if shared.have_all_joined() {
+        entry.awaits = None;
     }
     Ok(End::new(shared, rank))
 }
@@ -133,6 +159,6 @@ impl<B: Backend> Engine<B> for End {
     fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {
         let (shared, rank) = (self.shared.clone(), self.rank);
         let number = shared.splits.begin(&shared, rank, (colour, key));
-        Ok(Box::new(Begun { shared, rank, number }))
+        Ok(Box::new(Begun::new(shared, rank, number)))
     }
 }

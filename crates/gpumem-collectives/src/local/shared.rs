@@ -45,6 +45,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct State {
     ranks: Vec<Rank>,
+    /// How many of them have joined.
+    joined: usize,
     /// Operations of all ranks that not all have called, from the oldest.
     open: VecDeque<Open>,
     /// The number of the first of them.
@@ -127,9 +129,16 @@ impl Shared {
         let mut state = self.lock();
         let Some(own) = state.ranks.get_mut(rank).filter(|own| !own.has_joined) else { return false };
         own.has_joined = true;
+        state.joined += 1;
         drop(state);
         self.family.join(self.members[rank], self.id);
         true
+    }
+
+    /// Whether no rank can join any more.
+    pub(crate) fn have_all_joined(&self) -> bool {
+        let state = self.lock();
+        state.joined == state.ranks.len()
     }
 
     /// A rank calls an operation.

@@ -35,6 +35,8 @@ struct Round {
     said: Vec<Option<(Option<u64>, i64)>>,
     /// The part of each rank that has not taken it yet, and its rank there.
     parts: Option<Vec<Option<Part>>>,
+    /// Why there will be none: a rank has given the split up.
+    failed: Option<CollectiveCause>,
     taken: usize,
 }
 
@@ -58,10 +60,13 @@ impl Splits {
         let round = state.rounds.entry(number).or_insert_with(|| Round {
             said: vec![None; size],
             parts: None,
+            failed: None,
             taken: 0,
         });
         round.said[rank] = Some(said);
-        if let Some(all) = round.said.iter().copied().collect::<Option<Vec<_>>>() {
+        if round.failed.is_none()
+            && let Some(all) = round.said.iter().copied().collect::<Option<Vec<_>>>()
+        {
             round.parts = Some(parts(shared, &all));
         }
         drop(state);
@@ -84,6 +89,9 @@ impl Splits {
                 }
                 return Ok(own);
             }
+            if let Some(cause) = state.rounds.get(&number).and_then(|round| round.failed.clone()) {
+                return Err(cause);
+            }
             let silent = state.rounds.get(&number).map(|round| &round.said);
             let missing: Vec<usize> = silent
                 .into_iter()
@@ -103,6 +111,30 @@ impl Splits {
             let nap = NAP.min(after);
             (state, _) = self.changed.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl Splits {
+    /// A rank does not take its part: the others do not wait for it.
+    fn give_up(&self, shared: &Shared, rank: usize, number: u64, cause: CollectiveCause) {
+        let mut state = self.lock();
+        let Some(round) = state.rounds.get_mut(&number) else { return };
+        let own = match &mut round.parts {
+            Some(parts) => parts.get_mut(rank).and_then(Option::take),
+            None => {
+                round.failed.get_or_insert(cause);
+                None
+            }
+        };
+        round.taken += 1;
+        if round.taken == shared.size() {
+            state.rounds.remove(&number);
+        }
+        drop(state);
+        if let Some((part, rank)) = own {
+            part.leave(rank);
+        }
+        self.wake();
     }
 }
 
@@ -127,24 +159,48 @@ fn parts(shared: &Shared, said: &[(Option<u64>, i64)]) -> Vec<Option<Part>> {
     all
 }
 
-/// A split that this rank has begun.
+/// A split that this rank has begun. Dropped before it has its part, the rank gives the split up.
 pub(crate) struct Begun {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) rank: usize,
-    pub(crate) number: u64,
+    shared: Arc<Shared>,
+    rank: usize,
+    number: u64,
+    is_over: bool,
+}
+
+impl Begun {
+    pub(crate) fn new(shared: Arc<Shared>, rank: usize, number: u64) -> Self {
+        Self { shared, rank, number, is_over: false }
+    }
+
+    fn give_up(&mut self, cause: CollectiveCause) {
+        self.is_over = true;
+        self.shared.splits.give_up(&self.shared, self.rank, self.number, cause);
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let why = "it gave the split up".to_owned();
+            self.give_up(CollectiveCause::PeerLost { rank: self.rank, why });
+        }
+    }
 }
 
 impl<B: Backend> Split<B> for Begun {
-    fn finish(self: Box<Self>) -> Result<Option<Joined<B>>> {
-        let Self { shared, rank, number } = *self;
-        match shared.splits.finish(&shared, rank, number) {
-            Ok(None) => Ok(None),
-            Ok(Some((part, rank))) => {
-                let size = part.size();
-                Ok(Some((Arc::new(End::new(part, rank)), rank, size)))
+    fn finish(mut self: Box<Self>) -> Result<Option<Joined<B>>> {
+        match self.shared.splits.finish(&self.shared, self.rank, self.number) {
+            Ok(part) => {
+                self.is_over = true;
+                Ok(part.map(|(part, rank)| -> Joined<B> {
+                    let size = part.size();
+                    (Arc::new(End::new(part, rank)), rank, size)
+                }))
             }
             Err(cause) => {
-                let failed = CollectiveError::new("split", number, (rank, shared.size()), cause);
+                self.give_up(cause.clone());
+                let place = (self.rank, self.shared.size());
+                let failed = CollectiveError::new("split", self.number, place, cause);
                 Err(Error::new("", "split", Box::new(failed)))
             }
         }

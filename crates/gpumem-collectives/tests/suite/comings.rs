@@ -1,0 +1,117 @@
+//! Ranks that join when others have left, that give a split up, and numbers of ranks that no process has.
+
+use crate::common::*;
+use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, Options, Sum};
+use gpumem_core::ErrorKind;
+use gpumem_host::{Injection, Operation};
+use std::time::Duration;
+
+/// Long enough that no rank comes to it.
+fn patient() -> Options {
+    Options::new().timeout(Duration::from_secs(if cfg!(miri) { 600 } else { 60 }))
+}
+
+/// What the last rank is told, if it joins before or after the others have left: the work of rank 1 failed, or it left
+/// without a call.
+fn told(joins_late: bool, fails: bool) -> CollectiveCause {
+    let (device, id) = (adversarial(1), CommunicatorId::new());
+    let join = |rank| Communicator::join(&device, &id, rank, 3, &patient()).unwrap();
+    let mut all: Vec<Comm> = (0..2).map(join).collect();
+    let early = (!joins_late).then(|| join(2));
+    let mut arrays = Vec::new();
+    for comm in &all {
+        let stream = device.stream().unwrap();
+        let mut array = stream.to_device(&[1, 2]).unwrap();
+        if comm.rank() == 1 {
+            if !fails {
+                break;
+            }
+            let what = "the test wants it".to_owned();
+            device.core().raw.inject(Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what }));
+            stream.fill(&mut array, 7).unwrap();
+        }
+        // The failure may be known by now: then the others have been told of it.
+        let _ = comm.all_reduce_in_place(&stream, &mut array, Sum);
+        arrays.push((array, stream));
+    }
+    if fails {
+        arrays.iter().for_each(|(array, _)| drop(array.copy_to_host().unwrap_err()));
+    }
+    all.clear();
+    let late = early.unwrap_or_else(|| join(2));
+    let stream = device.stream().unwrap();
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    let called = late.all_reduce_in_place(&stream, &mut array, Sum);
+    called.and_then(|()| array.copy_to_host().map(drop)).unwrap_err();
+    late.failure().unwrap().cause
+}
+
+#[test]
+fn a_rank_that_joins_late_is_told_what_one_that_joined_before_is_told() {
+    for fails in [false, true] {
+        let cause = told(true, fails);
+        assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
+        assert_eq!(cause, told(false, fails));
+    }
+}
+
+#[test]
+fn an_identity_of_which_all_ranks_have_joined_and_left_is_free_again() {
+    let (device, id) = (adversarial(0), CommunicatorId::new());
+    let join = |rank| Communicator::join(&device, &id, rank, 2, &Options::new());
+    let first = join(0).unwrap();
+    join(0).unwrap_err();
+    drop(first);
+    join(0).unwrap_err();
+    drop(join(1).unwrap());
+    drop([join(0).unwrap(), join(1).unwrap()]);
+}
+
+#[test]
+fn more_ranks_than_a_process_has_are_refused() {
+    let device = adversarial(0);
+    for size in [1 << 17, 1 << 40, usize::MAX] {
+        let joined = Communicator::join(&device, &CommunicatorId::new(), 0, size, &Options::new());
+        let error = joined.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_that_gives_a_split_up_is_told_to_the_others() {
+    // One thread splits all ranks, and each within that alone: the first waits in vain.
+    let device = adversarial(0);
+    let all = Communicator::all_with(&vec![device; 2], &soon()).unwrap();
+    let mut inner = Vec::new();
+    let outer = Communicator::split_all(&all, |rank| {
+        inner.push(rank.split(Some(0), 0));
+        (Some(0), 0)
+    });
+    assert!(outer.unwrap().iter().all(Option::is_some), "it is a split of its own");
+    let mut causes = inner.into_iter().map(|split| failed(split).cause);
+    let first = causes.next().unwrap();
+    assert!(matches!(&first, CollectiveCause::Timeout { missing, .. } if *missing == [1]), "{first}");
+    assert_eq!(
+        causes.next().unwrap(),
+        first,
+        "the second gets no communicator that the first is no member of"
+    );
+}
+
+#[test]
+fn ranks_do_not_wait_for_one_that_leaves_its_part_of_a_split() {
+    let (mut all, alone) = (ranks_with(2, None, &patient()), ranks_with(2, None, &soon()));
+    let (second, (first, stream)) = (all.pop().unwrap().0, all.pop().unwrap());
+    std::thread::scope(|scope| {
+        // It splits a rank of another communicator before, whose split comes to nothing: so it takes no part of its own.
+        let split = scope.spawn(move || {
+            let ranks = [alone.into_iter().next().unwrap().0, second];
+            Communicator::split_all(&ranks, |_| (Some(0), 0)).map(drop).map_err(|_| ranks)
+        });
+        let part = first.split(Some(0), 0);
+        let _ranks = split.join().unwrap().unwrap_err();
+        // It has given the split up before this rank came to it, or left its part afterwards.
+        let cause = failed(part.and_then(|part| part.unwrap().barrier(&stream))).cause;
+        assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
+    });
+}
