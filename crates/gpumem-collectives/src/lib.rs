@@ -13,6 +13,7 @@ mod choose;
 mod communicator;
 #[cfg(doctest)]
 mod compile_fail;
+mod deadline;
 mod engine;
 mod environment;
 mod group;

@@ -1,6 +1,6 @@
 //! How the identity of a communicator reaches the processes that a launcher has started.
 
-use crate::{CommunicatorId, ProcessRank};
+use crate::{CommunicatorId, ProcessRank, deadline::Deadline};
 use gpumem_core::{Error, ErrorKind, Result};
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const OPERATION: &str = "from_environment";
@@ -73,7 +73,7 @@ impl Rendezvous {
         by_mpi: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<CommunicatorId> {
         let is_first = process.rank == 0;
-        let until = Instant::now() + timeout;
+        let until = Deadline::after(timeout);
         match self {
             Self::Given(id) => Ok(*id),
             Self::Same => make(),
@@ -124,13 +124,11 @@ fn write(path: &Path, id: &CommunicatorId) -> Result<()> {
     fs::rename(&part, path).map_err(told)
 }
 
-fn read(path: &Path, until: Instant) -> Result<CommunicatorId> {
+fn read(path: &Path, until: Deadline) -> Result<CommunicatorId> {
     loop {
         match fs::read(path) {
             Ok(bytes) => return CommunicatorId::from_bytes(&bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
-                thread::sleep(NAP)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !until.is_over() => thread::sleep(NAP),
             Err(error) => {
                 return Err(refused("the file of GPUMEM_RENDEZVOUS cannot be read", &in_file(path, &error)));
             }
@@ -143,7 +141,7 @@ fn in_file(path: &Path, error: &io::Error) -> String {
 }
 
 /// Gives the identity to every other rank once.
-fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Instant) -> Result<()> {
+fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Deadline) -> Result<()> {
     let told = |error: io::Error| {
         refused("rank 0 cannot listen at MASTER_ADDR", &format!("{address}:{port}: {error}"))
     };
@@ -163,9 +161,7 @@ fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Inst
                     *served = true;
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
-                thread::sleep(NAP)
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !until.is_over() => thread::sleep(NAP),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let missing: Vec<usize> = (0..size).filter(|rank| !served[*rank]).collect();
                 return Err(refused(
@@ -188,7 +184,7 @@ fn give(mut connection: TcpStream, id: &CommunicatorId) -> io::Result<usize> {
     Ok(usize::try_from(u64::from_le_bytes(rank)).unwrap_or(usize::MAX))
 }
 
-fn ask(address: &str, port: u16, rank: usize, until: Instant) -> Result<CommunicatorId> {
+fn ask(address: &str, port: u16, rank: usize, until: Deadline) -> Result<CommunicatorId> {
     let fetch = || -> io::Result<[u8; CommunicatorId::LEN]> {
         let mut connection = TcpStream::connect((address, port))?;
         connection.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -200,7 +196,7 @@ fn ask(address: &str, port: u16, rank: usize, until: Instant) -> Result<Communic
     loop {
         match fetch() {
             Ok(bytes) => return CommunicatorId::from_bytes(&bytes),
-            Err(_) if Instant::now() < until => thread::sleep(NAP),
+            Err(_) if !until.is_over() => thread::sleep(NAP),
             Err(error) => {
                 let why = "rank 0 did not answer at MASTER_ADDR, at the port after MASTER_PORT";
                 return Err(refused(why, &format!("{address}:{port}: {error}")));

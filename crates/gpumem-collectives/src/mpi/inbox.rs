@@ -1,11 +1,11 @@
 //! What the callers tell the engine's thread.
 
 use super::{Comm, MpiError, Operation, abi::Object, control::Event, member::Parting};
-use crate::Options;
+use crate::{Options, deadline::Deadline};
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// What the thread is told.
@@ -52,9 +52,9 @@ impl Inbox {
     /// Takes all messages. Waits for one, or for being woken, so long at most.
     pub(crate) fn take(&self, wait: Option<Duration>) -> VecDeque<Message> {
         let mut queue = self.lock();
-        let until = wait.map(|wait| Instant::now() + wait);
+        let until = wait.map(Deadline::after);
         while queue.messages.is_empty() && !queue.is_woken {
-            queue = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+            queue = match until.and_then(Deadline::rest) {
                 None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => break,
                 Some(rest) => {
