@@ -150,7 +150,7 @@ impl Operation {
 
     /// Whether it waits to be taken.
     pub(crate) fn is_ready(&self) -> bool {
-        !matches!(self.lock().phase, Phase::Called)
+        matches!(self.lock().phase, Phase::Ready(_) | Phase::GivenUp(_))
     }
 
     /// Since when the stream waits for it.
