@@ -131,6 +131,16 @@ impl<B: Backend> Communicator<B> {
         Ok(Self { engine, device: device.clone(), rank, size })
     }
 
+    /// A rank of an engine that a test has set up.
+    #[cfg(all(test, not(miri)))]
+    pub(crate) fn of_engine(
+        engine: Arc<dyn Engine<B>>,
+        device: &Device<B>,
+        (rank, size): (usize, usize),
+    ) -> Self {
+        Self { engine, device: device.clone(), rank, size }
+    }
+
     /// Returns the number of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.rank

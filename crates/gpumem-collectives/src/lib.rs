@@ -21,6 +21,8 @@ mod identity;
 mod launched;
 mod local;
 mod mpi;
+#[cfg(all(test, not(miri)))]
+mod mpi_failing;
 mod nccl;
 mod operations;
 mod options;

@@ -21,10 +21,15 @@ mod staging;
 mod start;
 mod thread;
 
+#[cfg(all(test, not(miri)))]
+pub(crate) use abi::table::{Functions, double};
 pub(crate) use bytes::{broadcast, is_there};
 use comm::Comm;
-use end::MpiEnd;
+pub(crate) use end::MpiEnd;
 pub(crate) use end::join;
-use library::{Mpi, MpiError};
+pub(crate) use library::Mpi;
+use library::MpiError;
 use operation::Operation;
 use staging::{Buffer, Staging};
+#[cfg(all(test, not(miri)))]
+pub(crate) use thread::DoubleRank;

@@ -71,19 +71,26 @@ pub(crate) fn join(options: &Options) -> Result<Arc<Comm>> {
     running.origin.check("", "join")?;
     let milliseconds = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX);
     LONGEST.fetch_max(milliseconds, Ordering::Relaxed);
-    let (reply, answer) = channel();
-    running.inbox.push(Message::Join(options.clone(), reply));
-    let cause = match answer.recv_timeout(options.timeout) {
-        Ok(Ok(comm)) => return Ok(comm),
-        Ok(Err(error)) => CollectiveCause::PeerLost { rank: running.place.0, why: error.message },
-        Err(RecvTimeoutError::Timeout) => {
-            CollectiveCause::Timeout { after: options.timeout, missing: Vec::new() }
-        }
-        Err(RecvTimeoutError::Disconnected) => {
-            CollectiveCause::PeerLost { rank: running.place.0, why: "MPI was finalised".to_owned() }
-        }
-    };
-    Err(Error::new("", "join", Box::new(CollectiveError::new("join", 0, running.place, cause))))
+    running.join(options)
+}
+
+impl Running {
+    /// Makes a communicator of all processes.
+    fn join(&self, options: &Options) -> Result<Arc<Comm>> {
+        let (reply, answer) = channel();
+        self.inbox.push(Message::Join(options.clone(), reply));
+        let cause = match answer.recv_timeout(options.timeout) {
+            Ok(Ok(comm)) => return Ok(comm),
+            Ok(Err(error)) => CollectiveCause::PeerLost { rank: self.place.0, why: error.message },
+            Err(RecvTimeoutError::Timeout) => {
+                CollectiveCause::Timeout { after: options.timeout, missing: Vec::new() }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                CollectiveCause::PeerLost { rank: self.place.0, why: "MPI was finalised".to_owned() }
+            }
+        };
+        Err(Error::new("", "join", Box::new(CollectiveError::new("join", 0, self.place, cause))))
+    }
 }
 
 /// Starts the thread, and waits until the library is initialised.
@@ -94,27 +101,62 @@ fn run(timeout: Duration) -> Result<Running, LoadError> {
         tried: vec![mpi.version.clone()],
         failure: LoadFailure::Refused { message },
     };
-    let inbox = Arc::new(Inbox::default());
-    let (started, answer) = channel();
-    let own = inbox.clone();
-    let main = move || match Engine::start(mpi, own) {
-        Ok((engine, place)) => {
-            let _ = started.send(Ok(place));
-            engine.run();
-        }
-        Err(message) => {
-            let _ = started.send(Err(message));
-        }
-    };
-    let spawned = thread::Builder::new().name("gpumem:mpi".to_owned()).spawn(main);
-    spawned.map_err(|error| refused(format!("no thread could be started: {error}")))?;
-    let silent = |_| Err(format!("it was not initialised within {timeout:?}"));
-    let place = answer.recv_timeout(timeout).unwrap_or_else(silent).map_err(refused)?;
-    let running = Running { inbox, origin: ProcessGuard::of_driver(), process: std::process::id(), place };
+    let running = start(mpi, timeout, || {}).map_err(refused)?;
     if AT_EXIT.set(running.clone()).is_ok() {
         at_exit(finish);
     }
     Ok(running)
+}
+
+/// Starts a thread that calls the library, `before` on it first.
+fn start(
+    mpi: &'static Mpi,
+    timeout: Duration,
+    before: impl FnOnce() + Send + 'static,
+) -> Result<Running, String> {
+    let inbox = Arc::new(Inbox::default());
+    let (started, answer) = channel();
+    let own = inbox.clone();
+    let main = move || {
+        before();
+        match Engine::start(mpi, own) {
+            Ok((engine, place)) => {
+                let _ = started.send(Ok(place));
+                engine.run();
+            }
+            Err(message) => {
+                let _ = started.send(Err(message));
+            }
+        }
+    };
+    let spawned = thread::Builder::new().name("gpumem:mpi".to_owned()).spawn(main);
+    spawned.map_err(|error| format!("no thread could be started: {error}"))?;
+    let silent = |_| Err(format!("it was not initialised within {timeout:?}"));
+    let place = answer.recv_timeout(timeout).unwrap_or_else(silent)?;
+    Ok(Running { inbox, origin: ProcessGuard::of_driver(), process: std::process::id(), place })
+}
+
+/// A rank of a double of the library, on a thread of its own, for which the test prepares it.
+#[cfg(all(test, not(miri)))]
+#[derive(Debug)]
+pub(crate) struct DoubleRank(Running);
+
+#[cfg(all(test, not(miri)))]
+impl DoubleRank {
+    pub(crate) fn start(mpi: &'static Mpi, before: impl FnOnce() + Send + 'static) -> Result<Self, String> {
+        start(mpi, Duration::from_secs(20), before).map(Self)
+    }
+
+    pub(crate) fn join(&self, options: &Options) -> Result<Arc<Comm>> {
+        self.0.join(options)
+    }
+
+    /// What the end of the process does, within this time.
+    pub(crate) fn end(&self, wait: Duration) {
+        let (done, answer) = channel();
+        self.0.inbox.push(Message::Finish(done));
+        let _ = answer.recv_timeout(wait);
+    }
 }
 
 /// Ends MPI at the end of the process: without that, its launcher takes the process for failed.

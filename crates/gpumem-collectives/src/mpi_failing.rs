@@ -1,0 +1,202 @@
+//! Each function of the library fails in turn on one rank: every rank gets a typed error in time, and no wrong numbers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use crate::{
+    Communicator, Max, Options, Sum,
+    mpi::{
+        DoubleRank, Functions, Mpi, MpiEnd,
+        double::{NAMES, World},
+    },
+};
+use gpumem_core::{ErrorKind, Result};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::Device;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+/// How long ranks wait for each other.
+const TIMEOUT: Duration = Duration::from_millis(400);
+/// How long the test waits for them: longer than any deadline, with the load of other tests.
+const HANGS: Duration = Duration::from_secs(60);
+/// Calls of a function that fail in turn.
+const CALLS: usize = 3;
+/// Runs at once.
+const AT_ONCE: usize = 36;
+/// Steps of a rank.
+const STEPS: usize = 15;
+
+fn library() -> &'static Mpi {
+    Box::leak(Box::new(Mpi { functions: Functions::of_double(), version: "a double".to_owned() }))
+}
+
+/// Functions that ranks do not call here: those of loading the library, of a program that has initialised it, and of errors.
+const NOT_CALLED: &[&str] = &[
+    "MPI_Abi_get_version",
+    "MPI_Get_library_version",
+    "MPI_Query_thread",
+    "MPI_Error_class",
+    "MPI_Error_string",
+    "MPI_Cancel",
+];
+
+/// All operations, each waited for. Counts the steps that have gone well.
+fn all_operations(comm: &Communicator<Host>, done: &mut usize) -> Result<()> {
+    let stream = comm.device().stream()?;
+    let (rank, other) = (comm.rank() as i32, 1 - comm.rank());
+    let mut step = |is_right: bool| {
+        assert!(is_right, "wrong numbers after {done} steps");
+        *done += 1;
+    };
+    let of = |numbers: &[i32]| stream.to_device(numbers);
+    let none = || stream.to_device(&[0, 0]);
+
+    let mut array = of(&[rank + 3])?;
+    comm.broadcast(&stream, &mut array, 1)?;
+    step(array.copy_to_host()?.to_vec() == [4]);
+    comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+    step(array.copy_to_host()?.to_vec() == [8]);
+    let mut floats = stream.to_device(&[rank as f32])?;
+    comm.all_reduce_in_place(&stream, &mut floats, Max)?;
+    step(floats.copy_to_host()?.to_vec() == [1.0]);
+    let mut array = of(&[rank + 1])?;
+    comm.reduce_in_place(&stream, &mut array, Sum, 0)?;
+    step(array.copy_to_host()?.to_vec() == [if rank == 0 { 3 } else { 2 }]);
+    let (own, mut both) = (of(&[rank])?, none()?);
+    comm.all_gather(&stream, &own, &mut both)?;
+    step(both.copy_to_host()?.to_vec() == [0, 1]);
+    let mut scattered = of(&[0])?;
+    comm.reduce_scatter(&stream, &both, &mut scattered, Sum)?;
+    step(scattered.copy_to_host()?.to_vec() == [2 * rank]);
+    let (pair, mut swapped) = (of(&[10 * rank, 10 * rank + 1])?, none()?);
+    comm.all_to_all(&stream, &pair, &mut swapped)?;
+    step(swapped.copy_to_host()?.to_vec() == [rank, 10 + rank]);
+    comm.all_to_all_v(&stream, (&pair, &[1, 1]), (&mut swapped, &[1, 1]))?;
+    step(swapped.copy_to_host()?.to_vec() == [rank, 10 + rank]);
+    let mut gathered = none()?;
+    let root = if rank == 0 { Some(gathered.view_mut()) } else { None };
+    comm.gather(&stream, &own, root, 0)?;
+    step(gathered.copy_to_host()?.to_vec() == [0, 1 - rank]);
+    let source = if rank == 0 { Some(pair.view()) } else { None };
+    comm.scatter(&stream, source, &mut scattered, 0)?;
+    step(scattered.copy_to_host()?.to_vec() == [rank]);
+    comm.group(&stream, |group| {
+        group.send(&own, other)?;
+        group.receive(&mut scattered, other)
+    })?;
+    step(scattered.copy_to_host()?.to_vec() == [1 - rank]);
+    comm.barrier(&stream)?;
+    stream.synchronize()?;
+    step(true);
+    let part = comm.split(Some(0), i64::from(-rank))?;
+    step(part.is_some());
+    if let Some(part) = part {
+        let mut array = of(&[rank])?;
+        part.broadcast(&stream, &mut array, 0)?;
+        step(array.copy_to_host()?.to_vec() == [1]);
+        part.barrier(&stream)?;
+        stream.synchronize()?;
+        step(true);
+    }
+    Ok(())
+}
+
+/// What a rank tells at its end: its number, its steps, and its error with whether it is a typed one.
+type Told = (usize, usize, Option<(String, bool)>);
+
+/// Starts two ranks. The plan is that of the first.
+fn start_ranks(
+    mpi: &'static Mpi,
+    plan: Option<(&'static str, usize)>,
+    options: &Options,
+) -> (Receiver<Told>, Arc<Mutex<bool>>) {
+    let (world, (tell, told)) = (World::new(2), channel());
+    let has_failed = Arc::new(Mutex::new(false));
+    for rank in 0..2 {
+        let (world, tell, has_failed) = (world.clone(), tell.clone(), has_failed.clone());
+        let (plan, options) = (plan.filter(|_| rank == 0), options.clone());
+        thread::spawn(move || {
+            let (give, own) = channel();
+            let running = DoubleRank::start(mpi, move || {
+                let _ = give.send(world.enter(rank, plan));
+            });
+            let mut done = 0;
+            let outcome = running.map_err(|why| (why, true)).and_then(|running| {
+                let joined = run_rank(&running, &options, &mut done);
+                running.end(TIMEOUT);
+                joined.map_err(|error| (error.to_string(), is_typed(&error)))
+            });
+            *has_failed.lock().unwrap() |= rank == 0 && own.recv().unwrap().has_failed();
+            let _ = tell.send((rank, done, outcome.err()));
+        });
+    }
+    (told, has_failed)
+}
+
+/// Joins, and does all operations.
+fn run_rank(running: &DoubleRank, options: &Options, done: &mut usize) -> Result<()> {
+    let host = HostOptions::new().memory(16 << 20).workers(1);
+    let device = Device::from_raw(Host::open_with(&host)?);
+    let comm = running.join(options)?;
+    let place = comm.place();
+    all_operations(&Communicator::of_engine(Arc::new(MpiEnd::new(comm)), &device, place), done)
+}
+
+fn is_typed(error: &gpumem_core::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Collective(_)
+            | ErrorKind::Poisoned { .. }
+            | ErrorKind::AsynchronousFault { .. }
+            | ErrorKind::Load(_)
+    )
+}
+
+/// What both ranks tell. Fails if one waits for ever.
+fn told_by_both(told: &Receiver<Told>) -> [(usize, Option<(String, bool)>); 2] {
+    let mut all = [const { None }; 2];
+    for _ in 0..2 {
+        let (rank, done, error) = told.recv_timeout(HANGS).expect("no rank hangs");
+        all[rank] = Some((done, error));
+    }
+    all.map(|told| told.expect("each tells once"))
+}
+
+#[test]
+fn ranks_of_the_double_do_all_operations() {
+    for check in [false, true] {
+        let (told, _) = start_ranks(library(), None, &Options::new().timeout(HANGS).check(check));
+        assert_eq!(told_by_both(&told), [(STEPS, None), (STEPS, None)]);
+    }
+}
+
+#[test]
+fn a_failure_of_any_function_is_an_error_on_all_ranks_in_time() {
+    let (mpi, mut failed) = (library(), BTreeSet::new());
+    let plans: Vec<_> =
+        (NAMES.iter().flat_map(|name| (0..CALLS).map(move |before| (*name, before)))).collect();
+    for check in [false, true] {
+        let options = Options::new().timeout(TIMEOUT).check(check);
+        for plans in plans.chunks(AT_ONCE) {
+            let runs = plans.iter().map(|plan| (plan, start_ranks(mpi, Some(*plan), &options)));
+            for (plan, (told, has_failed)) in runs.collect::<Vec<_>>() {
+                eprintln!("{plan:?}, check {check}");
+                for (done, error) in told_by_both(&told) {
+                    assert!(done == STEPS || error.is_some());
+                    assert!(error.as_ref().is_none_or(|(_, is_typed)| *is_typed), "{error:?}");
+                }
+                if *has_failed.lock().unwrap() {
+                    failed.insert(plan.0);
+                }
+            }
+        }
+    }
+    let spared: Vec<&str> = NAMES.iter().copied().filter(|name| !failed.contains(name)).collect();
+    assert_eq!(spared, NOT_CALLED);
+}
