@@ -8,7 +8,7 @@ use crate::{
         double::{NAMES, World},
     },
 };
-use gpumem_core::{ErrorKind, Result};
+use gpumem_core::{CollectiveCause, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;
 use std::{
@@ -179,24 +179,62 @@ fn ranks_of_the_double_do_all_operations() {
 #[test]
 fn a_failure_of_any_function_is_an_error_on_all_ranks_in_time() {
     let (mpi, mut failed) = (library(), BTreeSet::new());
-    let plans: Vec<_> =
-        (NAMES.iter().flat_map(|name| (0..CALLS).map(move |before| (*name, before)))).collect();
+    let plans: Vec<_> = NAMES.iter().flat_map(|name| (0..CALLS).map(move |before| (*name, before))).collect();
     for check in [false, true] {
         let options = Options::new().timeout(TIMEOUT).check(check);
         for plans in plans.chunks(AT_ONCE) {
-            let runs = plans.iter().map(|plan| (plan, start_ranks(mpi, Some(*plan), &options)));
-            for (plan, (told, has_failed)) in runs.collect::<Vec<_>>() {
-                eprintln!("{plan:?}, check {check}");
-                for (done, error) in told_by_both(&told) {
-                    assert!(done == STEPS || error.is_some());
-                    assert!(error.as_ref().is_none_or(|(_, is_typed)| *is_typed), "{error:?}");
-                }
-                if *has_failed.lock().unwrap() {
-                    failed.insert(plan.0);
-                }
-            }
+            failed.extend(run_all(mpi, plans, &options));
         }
     }
-    let spared: Vec<&str> = NAMES.iter().copied().filter(|name| !failed.contains(name)).collect();
-    assert_eq!(spared, NOT_CALLED);
+    let spared = |failed: &BTreeSet<&str>| -> Vec<&'static str> {
+        NAMES.iter().copied().filter(|name| !failed.contains(name) && !NOT_CALLED.contains(name)).collect()
+    };
+    // On a machine that has much else to do, a deadline may have come before the call.
+    for name in spared(&failed) {
+        failed.extend(run_all(mpi, &[(name, 0)], &Options::new().timeout(HANGS / 3)));
+    }
+    assert_eq!(spared(&failed), [""; 0]);
+}
+
+/// Two ranks for each plan. Returns the functions that were called, and so have failed.
+fn run_all(mpi: &'static Mpi, plans: &[(&'static str, usize)], options: &Options) -> Vec<&'static str> {
+    let runs: Vec<_> = plans.iter().map(|plan| (*plan, start_ranks(mpi, Some(*plan), options))).collect();
+    let mut failed = Vec::new();
+    for (plan, (told, has_failed)) in runs {
+        eprintln!("{plan:?}, check {}", options.check);
+        for (done, error) in told_by_both(&told) {
+            assert!(done == STEPS || error.is_some());
+            assert!(error.as_ref().is_none_or(|(_, is_typed)| *is_typed), "{error:?}");
+        }
+        if *has_failed.lock().unwrap() {
+            failed.push(plan.0);
+        }
+    }
+    failed
+}
+
+#[test]
+fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
+    let (mpi, world, options) = (library(), World::new(2), Options::new().timeout(HANGS / 3));
+    let join = |rank| {
+        let world = world.clone();
+        let running = DoubleRank::start(mpi, move || drop(world.enter(rank, None))).unwrap();
+        running.join(&options).unwrap()
+    };
+    let host = HostOptions::new().memory(16 << 20).workers(1);
+    let device: Device<Host> = Device::from_raw(Host::open_with(&host).unwrap());
+    thread::scope(|scope| {
+        let (first, second) = (scope.spawn(|| join(0)), scope.spawn(|| join(1)));
+        let rank = |comm: thread::ScopedJoinHandle<'_, _>, rank| {
+            Communicator::of_engine(Arc::new(MpiEnd::new(comm.join().unwrap())), &device, (rank, 2))
+        };
+        let (first, second) = (rank(first, 0), rank(second, 1));
+        drop(first.engine.begin_split(Some(0), 0).unwrap());
+        let part = second.split(Some(0), 0).unwrap().unwrap();
+        let stream = device.stream().unwrap();
+        let called = part.barrier(&stream).and_then(|()| stream.synchronize());
+        called.unwrap_err();
+        let cause = part.failure().unwrap().cause;
+        assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
+    });
 }

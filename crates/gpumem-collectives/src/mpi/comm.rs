@@ -233,6 +233,33 @@ impl Comm {
     }
 }
 
+/// A communicator for a caller that may have stopped waiting for it: then this rank leaves it, and the others are told.
+#[derive(Debug)]
+pub(crate) struct Unclaimed {
+    comm: Arc<Comm>,
+    is_claimed: bool,
+}
+
+impl Unclaimed {
+    pub(crate) fn new(comm: Arc<Comm>) -> Self {
+        Self { comm, is_claimed: false }
+    }
+
+    pub(crate) fn claim(mut self) -> Arc<Comm> {
+        self.is_claimed = true;
+        self.comm.clone()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if !self.is_claimed {
+            self.comm.family.leave(0, self.comm.id);
+            self.comm.inbox.push(Message::Tell(self.comm.id, Event::Left));
+        }
+    }
+}
+
 impl State {
     /// Counts a call. Returns its number.
     fn count(&mut self, of: Sequence) -> u64 {

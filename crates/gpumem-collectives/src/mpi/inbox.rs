@@ -1,6 +1,6 @@
 //! What the callers tell the engine's thread.
 
-use super::{Comm, MpiError, Operation, abi::Object, control::Event, member::Parting};
+use super::{MpiError, Operation, abi::Object, comm::Unclaimed, control::Event, member::Parting};
 use crate::{Options, deadline::Deadline};
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use std::{
 /// What the thread is told.
 #[derive(Debug)]
 pub(crate) enum Message {
-    Join(Options, Sender<Result<Arc<Comm>, MpiError>>),
+    Join(Options, Sender<Result<Unclaimed, MpiError>>),
     Add(Arc<Operation>),
     /// Something has happened to this rank of a communicator.
     Tell(u64, Event),

@@ -3,6 +3,7 @@
 use super::{
     Comm, Mpi, MpiEnd, MpiError,
     abi::{self, Object},
+    comm::Unclaimed,
 };
 use crate::engine::{Joined, Split};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, Result};
@@ -20,7 +21,7 @@ pub(crate) const BYTES: usize = 24;
 /// How much longer than the deadline a caller waits: the engine's thread ends the split at the deadline.
 const GRACE: Duration = Duration::from_secs(5);
 
-type Answer = Result<Option<Arc<Comm>>, CollectiveCause>;
+type Answer = Result<Option<Unclaimed>, CollectiveCause>;
 
 /// What a rank says, and where it waits for its part.
 #[derive(Debug)]
@@ -99,11 +100,10 @@ impl<B: Backend> Split<B> for MpiSplit {
         let answer = self.answer.recv_timeout(after.saturating_add(GRACE));
         let late = CollectiveCause::Timeout { after, missing: Vec::new() };
         match answer.unwrap_or(Err(late)) {
-            Ok(None) => Ok(None),
-            Ok(Some(part)) => {
+            Ok(part) => Ok(part.map(Unclaimed::claim).map(|part| -> Joined<B> {
                 let (rank, size) = part.place();
-                Ok(Some((Arc::new(MpiEnd::new(part)), rank, size)))
-            }
+                (Arc::new(MpiEnd::new(part)), rank, size)
+            })),
             Err(cause) => {
                 let failed = CollectiveError::new("split", self.number, self.comm.place(), cause);
                 Err(Error::new("", "split", Box::new(failed)))

@@ -3,6 +3,7 @@
 use super::{
     Comm, Mpi, MpiError,
     abi::{self, Object},
+    comm::Unclaimed,
     control::Event,
     inbox::{Inbox, Message},
     library,
@@ -80,7 +81,7 @@ impl Running {
         let (reply, answer) = channel();
         self.inbox.push(Message::Join(options.clone(), reply));
         let cause = match answer.recv_timeout(options.timeout) {
-            Ok(Ok(comm)) => return Ok(comm),
+            Ok(Ok(comm)) => return Ok(comm.claim()),
             Ok(Err(error)) => CollectiveCause::PeerLost { rank: self.place.0, why: error.message },
             Err(RecvTimeoutError::Timeout) => {
                 CollectiveCause::Timeout { after: options.timeout, missing: Vec::new() }
@@ -176,7 +177,7 @@ extern "C" fn finish() {
 #[derive(Debug)]
 struct Joining {
     options: Options,
-    reply: Sender<Result<Arc<Comm>, MpiError>>,
+    reply: Sender<Result<Unclaimed, MpiError>>,
     /// The request, and where the library writes the communicator.
     request: Object,
     raw: Box<Object>,
@@ -331,7 +332,7 @@ impl Engine {
     }
 
     /// Begins to make a communicator of all processes.
-    fn join(&mut self, options: Options, reply: Sender<Result<Arc<Comm>, MpiError>>) {
+    fn join(&mut self, options: Options, reply: Sender<Result<Unclaimed, MpiError>>) {
         let (mut raw, mut request) = (Box::new(abi::COMM_NULL), abi::REQUEST_NULL);
         // SAFETY: the communicator of the standard, and places for the new one and the request, kept until it is done.
         let begun = unsafe { self.mpi.functions.MPI_Comm_idup(abi::COMM_WORLD, &mut *raw, &mut request) };
@@ -361,7 +362,7 @@ impl Engine {
                 Ok(true) => {
                     let joining = self.joining.swap_remove(index);
                     let comm = self.joined(&joining);
-                    let _ = joining.reply.send(comm);
+                    let _ = joining.reply.send(comm.map(Unclaimed::new));
                     changed = true;
                 }
                 Err(error) => {
@@ -429,7 +430,7 @@ impl Engine {
         let (family, inbox) = (parent.family.clone(), self.inbox.clone());
         let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), family, inbox);
         self.members.push(Member::new(self.mpi, part.clone()));
-        request.answer(Ok(Some(part)));
+        request.answer(Ok(Some(Unclaimed::new(part))));
     }
 
     /// Ends the library, once all ranks have given all communicators up.
