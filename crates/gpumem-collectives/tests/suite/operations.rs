@@ -408,4 +408,12 @@ fn a_rank_sends_itself_in_a_group() {
     })
     .unwrap();
     assert_eq!(destination.copy_to_host().unwrap(), ndarray::array![[1], [2], [3]]);
+    // Alone it would wait for ever: it is refused at the call, before it counts.
+    let called = comm.recent().len();
+    let alone =
+        [comm.send(stream, &source, comm.rank()), comm.receive(stream, &mut destination, comm.rank())];
+    for refused in alone {
+        assert!(matches!(refused.unwrap_err().kind(), gpumem_core::ErrorKind::InvalidArgument { .. }));
+    }
+    assert_eq!(comm.recent().len(), called);
 }
