@@ -10,7 +10,7 @@ use crate::{
     device,
     error::raise,
     stream::{self, GivenStream, Stream},
-    wait::{wait, while_interruptible},
+    wait::may_wait,
 };
 use given::computed;
 use gpumem::{
@@ -61,8 +61,9 @@ impl Communicator {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stream(&self, stream: Option<GivenStream>) -> gpumem::Stream {
-        stream::given(stream).map_or_else(|| self.stream.clone(), |stream| stream.0)
+    fn stream(&self, stream: Option<GivenStream>) -> PyResult<gpumem::Stream> {
+        let given = stream::given(stream, self.stream.device())?;
+        Ok(given.map_or_else(|| self.stream.clone(), |stream| stream.0))
     }
 
     /// The communicator, unless it was destroyed.
@@ -79,8 +80,12 @@ impl Communicator {
     /// Operations of this rank, to be enqueued together.
     fn part(&self, stream: gpumem::Stream, operations: Vec<Operation>) -> PyResult<Part> {
         let own = self.alive()?;
-        let is_first = !self.is_in_use.swap(true, Ordering::Relaxed);
-        Ok(Part { own, stream, operations, is_first })
+        // On a GPU the first call may wait until all ranks have joined.
+        let is_first = !self.is_in_use.load(Ordering::Relaxed);
+        let waits = is_first || operations.iter().any(Operation::is_of_host);
+        let wait = waits.then(|| may_wait("collective")).transpose()?;
+        self.is_in_use.store(true, Ordering::Relaxed);
+        Ok(Part { own, stream, operations, is_first, wait })
     }
 
     /// Runs one operation.
@@ -91,7 +96,7 @@ impl Communicator {
         arrays: (GivenArray<'_, '_>, GivenArray<'_, '_>),
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let stream = self.stream(stream);
+        let stream = self.stream(stream)?;
         let operation = Operation::new(kind, arrays, (self.rank, &stream))?;
         run(py, vec![self.part(stream, vec![operation])?])
     }
@@ -109,8 +114,9 @@ impl Communicator {
         check: Option<bool>,
     ) -> PyResult<Self> {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
+        let wait = may_wait("from_environment")?;
         look_in_packages(py)?;
-        let joined = while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
+        let joined = wait.while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
         made(joined.map_err(raise)?)
     }
 
@@ -139,8 +145,9 @@ impl Communicator {
     ) -> PyResult<Vec<Self>> {
         let devices: Vec<gpumem::Device> = devices.iter().map(|device| device.get().0.clone()).collect();
         let options = options(timeout, None)?;
+        let wait = may_wait("all")?;
         look_in_packages(py)?;
-        let all = while_interruptible(py, move || Own::all_with(&devices, &options))?;
+        let all = wait.while_interruptible(py, move || Own::all_with(&devices, &options))?;
         all.map_err(raise)?.into_iter().map(made).collect()
     }
 
@@ -170,9 +177,10 @@ impl Communicator {
         check: Option<bool>,
     ) -> PyResult<Self> {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
+        let wait = may_wait("join")?;
         look_in_packages(py)?;
         let id = CommunicatorId::from_bytes(id).map_err(raise)?;
-        let joined = while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
+        let joined = wait.while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
         made(joined.map_err(raise)?)
     }
 
@@ -350,8 +358,8 @@ impl Communicator {
     /// A context manager that collects operations and enqueues them at its end, as one piece of work: none of them waits for
     /// another. After an exception none of them takes place.
     #[pyo3(signature = (stream=None))]
-    fn group(slf: &Bound<'_, Self>, stream: Option<GivenStream>) -> Group {
-        Group::new(slf.clone().unbind(), slf.get().stream(stream))
+    fn group(slf: &Bound<'_, Self>, stream: Option<GivenStream>) -> PyResult<Group> {
+        slf.get().stream(stream).map(|stream| Group::new(slf.clone().unbind(), stream))
     }
 
     /// As `group`, for several ranks that one thread drives: a context manager with a group for each, in their order. On GPUs
@@ -365,14 +373,14 @@ impl Communicator {
     /// Waits until the operations of the stream are done.
     #[pyo3(signature = (stream=None))]
     fn synchronize(&self, py: Python<'_>, stream: Option<GivenStream>) -> PyResult<()> {
-        wait(py, &self.stream(stream))
+        may_wait("synchronize")?.for_stream(py, &self.stream(stream)?)
     }
 
     /// Forms communicators of the ranks that say the same colour. Waits for all ranks. A rank without a colour gets `None`.
     #[pyo3(signature = (colour, key=0))]
     fn split(&self, py: Python<'_>, colour: Option<u64>, key: i64) -> PyResult<Option<Self>> {
         let own = self.alive()?;
-        let part = while_interruptible(py, move || own.split(colour, key))?;
+        let part = may_wait("split")?.while_interruptible(py, move || own.split(colour, key))?;
         part.map_err(raise)?.map(made).transpose()
     }
 

@@ -1,6 +1,6 @@
 //! Devices.
 
-use crate::error::raise;
+use crate::{error::raise, wait::may_wait};
 use pyo3::{exceptions::PyIndexError, prelude::*, sync::PyOnceLock, types::PyTuple};
 use std::{
     cell::RefCell,
@@ -128,7 +128,7 @@ impl Device {
 
     /// Waits for everything on the device.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.synchronize()).map_err(raise)
+        may_wait("synchronize")?.for_device(py, &self.0)
     }
 
     /// Gives memory that was dropped back to the driver.
@@ -177,6 +177,5 @@ pub(crate) fn select_device(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult
 /// Waits for everything on the current device.
 #[pyfunction]
 pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
-    let device = current()?;
-    py.detach(|| device.synchronize()).map_err(raise)
+    may_wait("synchronize")?.for_device(py, &current()?)
 }

@@ -1,6 +1,6 @@
 //! Events: recorded positions in streams, with times.
 
-use crate::{device, error::raise, stream};
+use crate::{device, error::raise, stream, wait::may_wait};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,8 +19,8 @@ impl Event {
     }
 
     /// The stream of a call: the one that it names, or the default stream of the event's device.
-    fn on(&self, stream: Option<stream::GivenStream>) -> PyResult<gpumem::Stream> {
-        match stream::given(stream) {
+    fn on(&self, stream: Option<stream::Stream>) -> PyResult<gpumem::Stream> {
+        match stream {
             Some(stream) => Ok(stream.0),
             None => self.device.default_stream().map_err(raise),
         }
@@ -32,25 +32,26 @@ impl Event {
     /// Records the position after all work enqueued on the stream so far: by default, on the device's default stream.
     #[pyo3(signature = (stream=None))]
     fn record(&self, py: Python<'_>, stream: Option<stream::GivenStream>) -> PyResult<()> {
-        let stream = self.on(stream)?;
+        let stream = self.on(stream::given(stream, &self.device)?)?;
         let mark =
             py.detach(|| if self.timing { stream.record_timed_event() } else { stream.record_event() });
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark.map_err(raise)?);
         Ok(())
     }
 
-    /// Makes all later work of the stream wait for the recorded position. Does nothing if none was recorded.
+    /// Makes all later work of the stream wait for the recorded position. Does nothing if none was recorded. The stream may
+    /// be one of another device.
     #[pyo3(signature = (stream=None))]
     fn wait(&self, py: Python<'_>, stream: Option<stream::GivenStream>) -> PyResult<()> {
-        let stream = self.on(stream)?;
+        let stream = self.on(stream::of_any_device(stream))?;
         let Some(mark) = self.mark() else { return Ok(()) };
         py.detach(|| stream.wait(&mark)).map_err(raise)
     }
 
     /// Waits until the work before the recording is done.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(mark) = self.mark() else { return Ok(()) };
-        py.detach(|| mark.synchronize()).map_err(raise)
+        let wait = may_wait("synchronize")?;
+        self.mark().map_or(Ok(()), |mark| wait.for_event(py, &mark))
     }
 
     /// Tells whether the work before the recording is done.

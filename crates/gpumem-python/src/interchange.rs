@@ -67,7 +67,7 @@ fn lend_by_stream<S: StorageMut<Backend = AnyBackend>>(
     }
     let stream = view.device()?.default_stream()?;
     // Some borrowers do not look at the named stream (PyTorch). The work that is pending now is done for them too.
-    view.synchronize()?;
+    crate::wait::ask("lend")?.for_array(view)?;
     if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     interchange, number,
     signature::{self, Form, Parameter},
     stream,
+    wait::may_wait,
 };
 use gpumem::{
     AnyBackend, LaunchConfig,
@@ -117,7 +118,7 @@ impl Kernel {
             return Err(PyValueError::new_err("a launch is kernel[grid, block, stream, shared_bytes]"));
         }
         let stream = match key.get_item(2) {
-            Ok(stream) => stream::given(Some(stream.extract()?)).map(|stream| stream.0),
+            Ok(stream) => stream::of_any_device(Some(stream.extract()?)).map(|stream| stream.0),
             Err(_) => None,
         };
         let shared_bytes = if key.len() == 4 { key.get_item(3)?.extract()? } else { 0 };
@@ -239,9 +240,11 @@ impl Launch {
                 }
             });
         }
+        // Asked before the launch, which would have taken place where the wait is refused.
+        let wait = (!back.is_empty()).then(|| may_wait("launch")).transpose()?;
         kernel.enqueue(py, &stream, self.dims, &mut all)?;
-        if !back.is_empty() {
-            py.detach(|| stream.synchronize()).map_err(raise)?;
+        if let Some(wait) = wait {
+            wait.for_stream(py, &stream)?;
         }
         back.into_iter().try_for_each(|(device, host)| device.copy_to_host(py, Some(&host), None).map(drop))
     }

@@ -44,14 +44,6 @@ pub(crate) fn spec(
     }
 }
 
-/// The device of a call: its stream's, else the one that is named, else the current one.
-fn place(stream: Option<&Stream>, device: Option<&Bound<'_, device::Device>>) -> PyResult<gpumem::Device> {
-    match stream {
-        Some(stream) => Ok(stream.0.device().clone()),
-        None => device::given(device),
-    }
-}
-
 /// Returns a new array. As in Numba, its elements are arbitrary: old contents of the memory, or zeros if it is new.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, device=None))]
@@ -66,7 +58,7 @@ pub(crate) fn device_array(
 ) -> PyResult<DeviceNDArray> {
     let dtype = DType::parse(py, dtype)?;
     let spec = dtype.held_spec(spec(self::shape(shape)?, strides, order)?)?;
-    let device = place(stream::given(stream).as_ref(), device)?;
+    let (_, device) = stream::placed(stream, device)?;
     let elements = with_type!(dtype.held(), {
         let array = py.detach(|| device.uninit_array::<T, _>(spec)).map_err(raise)?;
         // SAFETY: all bits are elements. Memory of a GPU is only read by its driver; memory of the host was zeroed when it
@@ -101,16 +93,16 @@ pub(crate) fn device_array_like(
     stream: Option<stream::GivenStream>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
-    zeros_like(py, ary, stream::given(stream).as_ref(), device)
+    let (stream, device) = stream::placed(stream, device)?;
+    zeros_like(py, ary, stream.as_ref(), &device)
 }
 
 fn zeros_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
     stream: Option<&Stream>,
-    device: Option<&Bound<'_, device::Device>>,
+    at: &gpumem::Device,
 ) -> PyResult<DeviceNDArray> {
-    let at = place(stream, device)?;
     let (layout, dtype) = described(ary)?;
     let spec = spec_like(&layout, &dtype)?;
     let elements = with_type!(dtype.held(), {
@@ -134,17 +126,22 @@ pub(crate) fn to_device<'py>(
     to: Option<&Bound<'py, DeviceNDArray>>,
     device: Option<&Bound<'py, device::Device>>,
 ) -> PyResult<Bound<'py, DeviceNDArray>> {
-    let handle = stream::given(stream);
     if let Some(to) = to {
+        // The device of a call that makes nothing is that of the array.
+        let own = to.get().device()?;
+        let handle = stream::given(stream, &own.0)?;
+        if device.is_some_and(|device| *device.get() != own) {
+            return Err(PyValueError::new_err("`to` is an array of another device"));
+        }
         if copy {
             to.get().fill_from(py, obj, handle.as_ref(), Way::Copy)?;
         }
         return Ok(to.clone());
     }
+    let (handle, at) = stream::placed(stream, device)?;
     if !copy {
-        return Bound::new(py, zeros_like(py, obj, handle.as_ref(), device)?);
+        return Bound::new(py, zeros_like(py, obj, handle.as_ref(), &at)?);
     }
-    let at = place(handle.as_ref(), device)?;
     if let (Ok(host), Some(stream)) = (obj.cast::<HostNDArray>(), &handle) {
         let host = host.get();
         let elements = host.to_device(py, &stream.0)?;

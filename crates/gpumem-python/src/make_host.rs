@@ -25,9 +25,8 @@ fn array(
     kind: Kind,
     spec: ArraySpec<IxDyn>,
     dtype: DType,
-    device: Option<&Bound<'_, device::Device>>,
+    device: gpumem::Device,
 ) -> PyResult<HostNDArray> {
-    let device = device::given(device)?;
     let memory = with_type!(dtype.held(), {
         let memory = py.detach(|| {
             Ok(match kind {
@@ -62,6 +61,16 @@ fn like(ary: &Bound<'_, PyAny>) -> PyResult<(ArraySpec<IxDyn>, DType)> {
     Ok((make::spec_like(&layout, &dtype)?, dtype))
 }
 
+/// The device of a call, whose stream changes nothing: it is one of that device.
+fn with_stream(
+    stream: Option<stream::GivenStream>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<gpumem::Device> {
+    let device = device::given(device)?;
+    stream::given(stream, &device)?;
+    Ok(device)
+}
+
 fn attach(global: bool) -> Attach {
     if global { Attach::Global } else { Attach::Host }
 }
@@ -78,7 +87,7 @@ pub(crate) fn pinned_array(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
     let (spec, dtype) = described(shape, dtype, strides, order)?;
-    array(py, Kind::Pinned, spec, dtype, device)
+    array(py, Kind::Pinned, spec, dtype, device::given(device)?)
 }
 
 /// A new page-locked array of zeros with the shape, the type and the order of axes of another.
@@ -90,7 +99,7 @@ pub(crate) fn pinned_array_like(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
     let (spec, dtype) = like(ary)?;
-    array(py, Kind::Pinned, spec, dtype, device)
+    array(py, Kind::Pinned, spec, dtype, device::given(device)?)
 }
 
 /// A new page-locked array of zeros that the device can use. `stream` changes nothing: arrays have none.
@@ -108,7 +117,7 @@ pub(crate) fn mapped_array(
     wc: bool,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
-    drop(stream);
+    let device = with_stream(stream, device)?;
     let (spec, dtype) = described(shape, dtype, strides, order)?;
     array(py, Kind::Mapped(MappedOptions { portable, write_combined: wc }), spec, dtype, device)
 }
@@ -124,7 +133,7 @@ pub(crate) fn mapped_array_like(
     wc: bool,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
-    drop(stream);
+    let device = with_stream(stream, device)?;
     let (spec, dtype) = like(ary)?;
     array(py, Kind::Mapped(MappedOptions { portable, write_combined: wc }), spec, dtype, device)
 }
@@ -143,7 +152,7 @@ pub(crate) fn managed_array(
     attach_global: bool,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
-    drop(stream);
+    let device = with_stream(stream, device)?;
     let (spec, dtype) = described(shape, dtype, strides, order)?;
     array(py, Kind::Managed(attach(attach_global)), spec, dtype, device)
 }
@@ -158,7 +167,7 @@ pub(crate) fn managed_array_like(
     attach_global: bool,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
-    drop(stream);
+    let device = with_stream(stream, device)?;
     let (spec, dtype) = like(ary)?;
     array(py, Kind::Managed(attach(attach_global)), spec, dtype, device)
 }

@@ -1,7 +1,7 @@
 //! Streams.
 
-use crate::{device, error::raise};
-use gpumem::generic::InterchangeStream;
+use crate::{device, error::raise, wait::may_wait};
+use gpumem::{Error, ErrorKind, generic::InterchangeStream};
 use pyo3::{
     Borrowed,
     exceptions::PyTypeError,
@@ -9,11 +9,37 @@ use pyo3::{
     types::{PyInt, PyTuple},
 };
 
-/// A stream as an argument: `None` and Numba's `0` mean that there is none.
+/// A stream as an argument: `None` and Numba's `0` mean that there is none. What it names is had by saying which devices
+/// its stream may belong to.
 pub(crate) struct GivenStream(Option<Stream>);
 
-/// The stream of a call, if it names one.
-pub(crate) fn given(stream: Option<GivenStream>) -> Option<Stream> {
+/// The stream of a call about something of a device, if it names one. A stream of another device is an error.
+pub(crate) fn given(stream: Option<GivenStream>, device: &gpumem::Device) -> PyResult<Option<Stream>> {
+    let stream = of_any_device(stream);
+    match stream.as_ref().map(|stream| stream.0.device()).filter(|has| *has != device) {
+        Some(has) => {
+            let wrong = ErrorKind::WrongDevice { what: "stream", has: has.name(), wants: device.name() };
+            Err(raise(Error::new("", "stream", wrong)))
+        }
+        None => Ok(stream),
+    }
+}
+
+/// The stream and the device of a call that makes something: on the device of its stream, else on the one that is named,
+/// else on the current one.
+pub(crate) fn placed(
+    stream: Option<GivenStream>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<(Option<Stream>, gpumem::Device)> {
+    let device = match (&stream, device) {
+        (Some(GivenStream(Some(stream))), None) => stream.0.device().clone(),
+        (_, device) => device::given(device)?,
+    };
+    Ok((given(stream, &device)?, device))
+}
+
+/// The stream of a call that takes one of any device.
+pub(crate) fn of_any_device(stream: Option<GivenStream>) -> Option<Stream> {
     stream.and_then(|stream| stream.0)
 }
 
@@ -40,7 +66,7 @@ pub(crate) struct Stream(pub(crate) gpumem::Stream);
 impl Stream {
     /// Waits until everything enqueued so far is done.
     pub(crate) fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        crate::wait::wait(py, &self.0)
+        may_wait("synchronize")?.for_stream(py, &self.0)
     }
 
     /// Whether everything enqueued so far is done.

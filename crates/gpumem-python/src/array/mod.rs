@@ -16,6 +16,7 @@ use crate::{
     host::Host,
     pinned::HostNDArray,
     stream,
+    wait::may_wait,
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -23,6 +24,16 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
+
+impl DeviceNDArray {
+    /// The stream of a call, if it names one.
+    fn given(&self, stream: Option<stream::GivenStream>) -> PyResult<Option<stream::Stream>> {
+        match stream {
+            Some(stream) => stream::given(Some(stream), &self.device()?.0),
+            None => Ok(None),
+        }
+    }
+}
 
 #[pymethods]
 impl DeviceNDArray {
@@ -105,7 +116,7 @@ impl DeviceNDArray {
         ary: Option<&Bound<'py, PyAny>>,
         stream: Option<stream::GivenStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let stream = stream::given(stream);
+        let stream = self.given(stream)?;
         let ary = match ary.filter(|ary| !ary.is_none()) {
             Some(ary) => ary.clone(),
             None => {
@@ -129,13 +140,10 @@ impl DeviceNDArray {
         let in_bytes = if host.is_odd() { Some(self.in_bytes()?) } else { None };
         each!(&in_bytes.as_ref().unwrap_or(self).elements, array => {
             let to = host.view_mut::<T>()?;
-            py.detach(|| {
-                if let Some(stream) = stream {
-                    stream.0.synchronize()?;
-                }
-                array.copy_to_host_into(to).map(drop)
-            })
-            .map_err(raise)?
+            if let Some(stream) = stream {
+                may_wait("copy_to_host")?.for_stream(py, &stream.0)?;
+            }
+            py.detach(|| array.copy_to_host_into(to).map(drop)).map_err(raise)?
         });
         Ok(ary)
     }
@@ -148,7 +156,7 @@ impl DeviceNDArray {
         ary: &Bound<'_, PyAny>,
         stream: Option<stream::GivenStream>,
     ) -> PyResult<()> {
-        self.fill_from(py, ary, stream::given(stream).as_ref(), Way::Copy)
+        self.fill_from(py, ary, self.given(stream)?.as_ref(), Way::Copy)
     }
 
     /// The elements in another shape, as a view; one length may be -1. The order is `C`, `F`, or `A` for that of the array.
@@ -184,7 +192,7 @@ impl DeviceNDArray {
         section: isize,
         stream: Option<stream::GivenStream>,
     ) -> PyResult<Vec<Self>> {
-        drop(stream);
+        self.given(stream)?;
         self.parts(py, section)
     }
 
@@ -197,7 +205,7 @@ impl DeviceNDArray {
         axis: Option<&Bound<'_, PyAny>>,
         stream: Option<stream::GivenStream>,
     ) -> PyResult<Self> {
-        drop(stream);
+        self.given(stream)?;
         self.without_axes(py, axis)
     }
 
@@ -216,9 +224,9 @@ impl DeviceNDArray {
 
     /// The array itself: arrays have no stream of their own, and one may be used on any stream. For scripts of Numba's.
     #[pyo3(signature = (stream=None))]
-    fn bind(slf: Py<Self>, stream: Option<stream::GivenStream>) -> Py<Self> {
-        drop(stream);
-        slf
+    fn bind(slf: Py<Self>, stream: Option<stream::GivenStream>) -> PyResult<Py<Self>> {
+        slf.get().given(stream)?;
+        Ok(slf)
     }
 
     /// A handle by which another process on this machine opens the array. It must come from `ipc_array`.
@@ -234,7 +242,7 @@ impl DeviceNDArray {
         item: &Bound<'py, PyAny>,
         stream: Option<stream::GivenStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(stream) = stream::given(stream) {
+        if let Some(stream) = self.given(stream)? {
             stream.synchronize(py)?;
         }
         self.item(py, item)
@@ -249,7 +257,7 @@ impl DeviceNDArray {
         value: &Bound<'_, PyAny>,
         stream: Option<stream::GivenStream>,
     ) -> PyResult<()> {
-        self.set_item(py, key, value, stream::given(stream).as_ref())
+        self.set_item(py, key, value, self.given(stream)?.as_ref())
     }
 
     /// A part, as a view; a single element as a NumPy scalar.

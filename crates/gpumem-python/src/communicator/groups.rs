@@ -10,7 +10,7 @@ pub(crate) struct Groups(Vec<Py<Group>>);
 impl Groups {
     pub(super) fn new(py: Python<'_>, communicators: Vec<Bound<'_, Communicator>>) -> PyResult<Self> {
         let make = |communicator: Bound<'_, Communicator>| {
-            let stream = communicator.get().stream(None);
+            let stream = communicator.get().stream(None)?;
             Py::new(py, Group::new(communicator.unbind(), stream))
         };
         communicators.into_iter().map(make).collect::<PyResult<_>>().map(Self)

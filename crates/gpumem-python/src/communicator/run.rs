@@ -1,10 +1,7 @@
 //! How operations that were collected are enqueued.
 
 use super::{Own, operation::Operation};
-use crate::{
-    error::raise,
-    wait::{wait, while_interruptible},
-};
+use crate::{error::raise, wait::MayWait};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -15,18 +12,22 @@ pub(super) struct Part {
     pub(super) operations: Vec<Operation>,
     /// Whether the communicator has called no operation before.
     pub(super) is_first: bool,
+    /// The permission to wait, if this may wait.
+    pub(super) wait: Option<MayWait>,
 }
 
 /// Enqueues the operations of each rank as one piece of work. Waits if an array is one of the host, and copies the results there.
 pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
-    // On a GPU the first call may wait until all ranks have joined.
-    let may_wait = parts.iter().any(|part| part.is_first);
+    let first = parts.iter().find(|part| part.is_first).and_then(|part| part.wait);
     let call = move || (enqueue(&mut parts), parts);
-    let (called, parts) = if may_wait { while_interruptible(py, call)? } else { py.detach(call) };
+    let (called, parts) = match first {
+        Some(wait) => wait.while_interruptible(py, call)?,
+        None => py.detach(call),
+    };
     called.map_err(raise)?;
-    for Part { stream, operations, .. } in &parts {
-        if operations.iter().any(Operation::is_of_host) {
-            wait(py, stream)?;
+    for Part { stream, operations, wait, .. } in &parts {
+        if let Some(wait) = wait.filter(|_| operations.iter().any(Operation::is_of_host)) {
+            wait.for_stream(py, stream)?;
         }
     }
     parts.iter().flat_map(|part| &part.operations).try_for_each(|operation| operation.copy_back(py))

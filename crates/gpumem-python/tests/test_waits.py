@@ -1,0 +1,93 @@
+"""Waits where nothing may wait: in the body of a kernel and in a callback, whose thread does what is waited for."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+# What waits, in the words of a program. `other` is a stream with nothing on it, `kept` an array, `c` a rank that has called
+# nothing, `s` the stream of the body or callback.
+WAITS = [
+    "s.synchronize()",
+    "other.synchronize()",
+    "leave(s.auto_synchronize())",
+    "gpumem.synchronize()",
+    "device.synchronize()",
+    "event.synchronize()",
+    "recorded.synchronize()",
+    "kept.copy_to_host(stream=s)",
+    "kept.copy_to_host(stream=other)",
+    "kept.getitem(0, stream=other)",
+    "kernel[1, 1, other](np.zeros(4, 'f4'))",
+    "gpumem.Communicator.all([device])",
+    "gpumem.Communicator.from_environment(device)",
+    "gpumem.Communicator.join(identity, 0, 1, device)",
+    "c.split(0)",
+    "c.synchronize()",
+    "c.barrier()",
+    "c.all_reduce(kept)",
+    "c.all_reduce(np.zeros(4, 'f4'))",
+    "leave(c.group())",
+    "leave(gpumem.Communicator.group_all([c]))",
+]
+
+PROGRAM = textwrap.dedent("""
+    import sys
+    import numpy as np, gpumem
+    device = gpumem.select_device("host")
+    s, other = gpumem.stream(), gpumem.stream()
+    kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> y) { }", host=lambda y: None)
+    kept, event, recorded = gpumem.to_device(np.zeros(4, "f4")), gpumem.event(), gpumem.event()
+    recorded.record(other)
+    identity = gpumem.Communicator.unique_id(device)
+    gpumem.synchronize()
+
+    def leave(context):
+        with context:
+            pass
+
+    for wait in sys.argv[2:]:
+        c, = gpumem.Communicator.all([device])
+
+        def call(*_):
+            try:
+                eval(wait)
+                print(wait, "has waited", flush=True)
+            except gpumem.GpuMemError as error:
+                print(wait, error, flush=True)
+
+        if sys.argv[1] == "body":
+            body = gpumem.compile("GPUMEM_KERNEL waits(slice<float> y) { }", host=call)
+            body[1, 1, s](gpumem.to_device(np.zeros(16, "f4")))
+        else:
+            s.add_callback(call)
+        s.synchronize()
+        c.all_reduce(kept)
+        c.synchronize()
+    kernel[1, 1, s](kept)
+    assert kept.copy_to_host().tolist() == [0] * 4
+    print("ends")
+""")
+
+
+@pytest.mark.parametrize("place", ["body", "callback"])
+def test_a_wait_is_refused_where_it_would_never_end(place):
+    # In a process of its own, which is ended if it waits for ever.
+    command = [sys.executable, "-c", PROGRAM, place, *WAITS]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    except subprocess.TimeoutExpired as late:
+        pytest.fail(f"it waits for ever after {late.output}")
+    refused = [line for line in done.stdout.splitlines() if "a callback or a kernel's body may not wait" in line]
+    assert len(refused) == len(WAITS) and "ends" in done.stdout, done.stdout
+
+
+def test_every_wait_asks_first():
+    """One module waits and starts threads; it gives nothing to wait with to those who have not asked."""
+    source = pathlib.Path(__file__).parents[1] / "src"
+    waits = re.compile(r"\.synchronize\(\)|thread::|\.recv|\.join\(\)|park|query\(\)\? *\{")
+    found = {path.name for path in source.rglob("*.rs") if waits.search(path.read_text())}
+    assert found == {"wait.rs"}
