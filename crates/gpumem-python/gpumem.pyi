@@ -433,8 +433,12 @@ def open_ipc_array(
     offset: int = 0,
 ) -> IpcArrayHandle: ...
 def is_cuda_array(obj: object) -> bool: ...
-def as_cuda_array(obj: _HasInterface, device: Device | None = None) -> DeviceNDArray: ...
-def from_dlpack(obj: _HasDlpack, device: Device | None = None) -> DeviceNDArray: ...
+def as_cuda_array(obj: _HasInterface, device: Device | None = None) -> DeviceNDArray:
+    """Takes an object with the interface as an array, without a copy. An array of gpumem that comes back can only be read."""
+
+def from_dlpack(obj: _HasDlpack, device: Device | None = None) -> DeviceNDArray:
+    """Takes an object with ``__dlpack__`` as an array, without a copy. An array of gpumem that comes back can only be read."""
+
 def pinned(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Pinned:
     """Page-locks NumPy arrays while the context lasts, and gives them as page-locked arrays of the library's."""
 

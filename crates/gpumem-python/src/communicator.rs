@@ -21,7 +21,11 @@ pub(crate) use group::Group;
 pub(crate) use groups::Groups;
 use join::{library, look_in_packages, options};
 use operation::{GivenArray, Kind, Operation};
-use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyBytes};
+use pyo3::{
+    exceptions::{PyRuntimeError, PyValueError},
+    prelude::*,
+    types::PyBytes,
+};
 use run::{Part, run};
 use std::{
     path::PathBuf,
@@ -86,6 +90,14 @@ impl Communicator {
         let wait = waits.then(|| may_wait("collective")).transpose()?;
         self.is_in_use.store(true, Ordering::Relaxed);
         Ok(Part { own, stream, operations, is_first, wait })
+    }
+
+    /// Refuses a rank that sends to itself or receives from itself alone, which would wait for itself.
+    fn check_peer(&self, peer: usize) -> PyResult<()> {
+        match peer == self.rank {
+            true => Err(PyValueError::new_err("a rank receives what it sends itself only in the same group")),
+            false => Ok(()),
+        }
     }
 
     /// Runs one operation.
@@ -334,6 +346,7 @@ impl Communicator {
         to: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
+        self.check_peer(to)?;
         self.operate(py, Kind::Send(to), (Some(array), None), stream)
     }
 
@@ -346,6 +359,7 @@ impl Communicator {
         source: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
+        self.check_peer(source)?;
         self.operate(py, Kind::Receive(source), (None, Some(array)), stream)
     }
 

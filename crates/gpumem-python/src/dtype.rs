@@ -2,7 +2,7 @@
 
 use crate::error::{raise, raise_descriptor};
 use gpumem::{
-    AnyBackend, DescriptorError, DeviceViewMut, ElementType, ErrorKind, ImportedArray, Storage,
+    AnyBackend, DescriptorError, DeviceViewMut, ElementType, ErrorKind, ImportedArray, Layout, Storage,
     ndarray::IxDyn,
 };
 use pyo3::{
@@ -174,6 +174,36 @@ pub(crate) fn elements_of<T: gpumem::Element>(
         let view: Box<dyn std::any::Any> = Box::new(unsafe { array.detach() });
         view.downcast().ok().map(|view| *view)
     })
+}
+
+/// Where elements lie: where their layout begins, and the layout. All arrays of Python may name the same memory, so an
+/// operation that writes one of its arrays compares it with the others.
+#[derive(Clone)]
+pub(crate) struct Place(u64, Layout);
+
+impl Place {
+    /// The place of a layout that begins at an address.
+    pub(crate) fn new(start: u64, layout: Layout) -> Self {
+        Self(start, layout)
+    }
+
+    pub(crate) fn of(elements: &Elements) -> Self {
+        each!(elements, array => {
+            let layout = array.layout();
+            Self(array.address().wrapping_sub(layout.offset() as u64), layout.clone())
+        })
+    }
+
+    /// Whether an element of one shares a byte with one of the other.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        let first = self.0.min(other.0);
+        let from_first = |Self(start, layout): &Self| {
+            let offset = usize::try_from(start - first).ok()?.checked_add(layout.offset())?;
+            layout.clone().with_offset(offset).ok()
+        };
+        // Memory so far apart that no layout reaches from one to the other is not shared.
+        matches!((from_first(self), from_first(other)), (Some(own), Some(others)) if own.overlaps(&others))
+    }
 }
 
 /// Refuses to write where only reading is allowed.

@@ -1,6 +1,7 @@
 //! NumPy's arrays as views of ndarray.
 
 use crate::{
+    dtype::Place,
     element::{DType, with_bytes},
     error::{raise_descriptor, raise_layout},
     pinned::HostNDArray,
@@ -23,6 +24,8 @@ pub(crate) struct Host<'py> {
     pub(crate) dtype: DType,
     address: usize,
     read_only: bool,
+    /// Whether it was [taken to be written](Self::to_write).
+    is_destination: bool,
     shape: Vec<usize>,
     strides: Vec<isize>,
     /// While they live, NumPy refuses to move or to shorten the memory, even if the caller turns the check of
@@ -103,10 +106,8 @@ impl<'py> Host<'py> {
     /// Takes the caller's own array, to be written.
     pub(crate) fn to_write(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let asarray = object.py().import("numpy")?.getattr("asarray")?;
-        if object.is_instance_of::<HostNDArray>() {
-            return Self::read(asarray.call1((object,))?);
-        }
-        if !object.get_type().is_subclass(&ndarray(object.py())?)? {
+        let is_own = object.is_instance_of::<HostNDArray>();
+        if !is_own && !object.get_type().is_subclass(&ndarray(object.py())?)? {
             return Err(PyTypeError::new_err("the destination must be a NumPy array"));
         }
         // A subclass may say anything of itself. This is the array of NumPy's own class over the same memory.
@@ -114,7 +115,16 @@ impl<'py> Host<'py> {
         if host.read_only {
             return Err(PyValueError::new_err("the destination array is read-only"));
         }
-        Ok(host)
+        if host.layout()?.has_self_overlap() {
+            return Err(PyValueError::new_err("elements of the destination share memory"));
+        }
+        Ok(Self { is_destination: true, ..host })
+    }
+
+    /// Takes the caller's own array, to be read now and to be written later, when it is too late to refuse it.
+    pub(crate) fn to_update(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::to_write(object)?;
+        Self::of(object)
     }
 
     fn read(array: Bound<'py, PyAny>) -> PyResult<Self> {
@@ -128,7 +138,7 @@ impl<'py> Host<'py> {
             says.cast::<PyDict>()?.as_any().get_item("data")?.extract()?;
         let (shape, strides) = (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
         let _fixed = fix(&array)?;
-        Ok(Self { array, dtype, address, read_only, shape, strides, _fixed })
+        Ok(Self { array, dtype, address, read_only, is_destination: false, shape, strides, _fixed })
     }
 
     /// Whether the elements are not aligned, or no whole number of elements apart: they can only be counted in bytes.
@@ -172,6 +182,12 @@ impl<'py> Host<'py> {
         Ok((self.address.wrapping_sub(layout.offset()), layout))
     }
 
+    /// Where the elements lie.
+    pub(crate) fn place(&self) -> PyResult<Place> {
+        let layout = self.layout()?;
+        Ok(Place::new(self.address.wrapping_sub(layout.offset()) as u64, layout))
+    }
+
     /// The elements, to be read during one call.
     pub(crate) fn view<T: Element>(&self) -> PyResult<ArrayViewD<'_, T>> {
         let (shape, strides) = self.held::<T>()?;
@@ -182,8 +198,8 @@ impl<'py> Host<'py> {
 
     /// The elements, to be written during one call. Where they [are odd](Self::is_odd), their bytes.
     pub(crate) fn view_mut<T: Element>(&mut self) -> PyResult<ArrayViewMutD<'_, T>> {
-        if self.layout()?.has_self_overlap() {
-            return Err(PyValueError::new_err("elements of the destination share memory"));
+        if !self.is_destination {
+            return Err(PyValueError::new_err("the array is only read"));
         }
         let (shape, strides) = self.held::<T>()?;
         // SAFETY: as above; NumPy has said that it may be written, and no two elements overlap.

@@ -10,7 +10,8 @@ use crate::{
 };
 use gpumem::{
     AnyBackend, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType,
-    Error, InterchangeStream, Loan, RawStream, StorageMut, generic::ArrayBase, ndarray::IxDyn,
+    Error, HasCudaArrayInterface, InterchangeStream, Loan, RawStream, StorageMut, generic::ArrayBase,
+    ndarray::IxDyn,
 };
 use pyo3::{
     exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError},
@@ -178,7 +179,8 @@ pub(crate) fn is_cuda_array(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(obj.getattr_opt(INTERFACE)?.is_some())
 }
 
-/// Takes an object with a CUDA array interface as an array, without a copy.
+/// Takes an object with a CUDA array interface as an array, without a copy. An array of gpumem that comes back can only be
+/// read.
 #[pyfunction]
 #[pyo3(signature = (obj, device=None))]
 pub(crate) fn as_cuda_array(
@@ -188,13 +190,26 @@ pub(crate) fn as_cuda_array(
     take(obj, &device::given(device)?)
 }
 
+/// What an object says, with the object.
+struct Described {
+    says: CudaArrayInterface,
+    _owner: Py<PyAny>,
+}
+
+// SAFETY: the object's own description is believed, which Python cannot check; the object is kept alive. Memory of the
+// library's own is found by its address, and can only be read.
+unsafe impl HasCudaArrayInterface for Described {
+    fn cuda_array_interface(&self) -> Result<CudaArrayInterface, Error> {
+        Ok(self.says.clone())
+    }
+}
+
 fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArray> {
     let (says, dtype) = read(obj)?;
     let owner = obj.clone().unbind();
     let (elements, read_only) = with_type!(says.typestr, {
-        // SAFETY: the object's own description is believed, which Python cannot check; the object is kept alive.
-        let array = unsafe { device.from_cuda_array_interface::<T, IxDyn>(&says, owner.clone_ref(obj.py())) };
-        dtype::adopt::<T>(array.map_err(|error| raise(error.in_operation("as_cuda_array")))?)
+        let described = Described { says, _owner: owner.clone_ref(obj.py()) };
+        dtype::adopt::<T>(device.as_cuda_array::<T, IxDyn, _>(described).map_err(raise)?)
     })?;
     Ok(DeviceNDArray::adopted(elements, dtype, read_only, owner))
 }
@@ -346,7 +361,7 @@ fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
     Err(PyBufferError::new_err("the capsule holds no DLPack tensor, or it was consumed already"))
 }
 
-/// Takes an object with `__dlpack__` as an array, without a copy.
+/// Takes an object with `__dlpack__` as an array, without a copy. An array of gpumem that comes back can only be read.
 #[pyfunction]
 #[pyo3(signature = (obj, device=None))]
 pub(crate) fn from_dlpack(

@@ -4,7 +4,7 @@ use crate::dtype::each;
 use crate::{
     body, device,
     device_array::DeviceNDArray,
-    dtype::{self, Elements, check_writable},
+    dtype::{self, Elements, Place, check_writable},
     error::raise,
     host::Host,
     interchange, number,
@@ -13,7 +13,7 @@ use crate::{
     wait::may_wait,
 };
 use gpumem::{
-    AnyBackend, LaunchConfig,
+    AnyBackend, Error, ErrorKind, LaunchConfig,
     kernel::{HostFunction, UntypedArguments, UntypedKernel, UntypedKernelDef},
 };
 use pyo3::{
@@ -46,7 +46,39 @@ pub(crate) struct Launch {
 /// The argument for one parameter.
 pub(crate) enum Given {
     Value(Vec<u8>),
-    Array { elements: Elements, form: Form },
+    /// `host` is where the caller's elements lie, if they are copied.
+    Array {
+        elements: Elements,
+        form: Form,
+        host: Option<Box<Place>>,
+    },
+}
+
+impl Given {
+    /// Where the caller's elements lie, and whether the kernel may write them.
+    fn place(&self) -> Option<(Place, bool)> {
+        let Self::Array { elements, form, host } = self else { return None };
+        let place = host.as_ref().map_or_else(|| Place::of(elements), |host| (**host).clone());
+        Some((place, form.is_written()))
+    }
+}
+
+/// Refuses arguments that share memory where the kernel writes one of them: any two arrays of Python may name the same.
+fn check_apart(all: &[Given]) -> PyResult<()> {
+    if all.iter().filter(|given| matches!(given, Given::Array { .. })).count() < 2 {
+        return Ok(());
+    }
+    let places: Vec<(Place, bool)> = all.iter().filter_map(Given::place).collect();
+    let clash = |(at, (own, write)): (usize, &(Place, bool))| {
+        places.iter().skip(at + 1).any(|(other, others)| (*write || *others) && own.shares(other))
+    };
+    match places.iter().enumerate().any(clash) {
+        true => {
+            let why = "two arguments of the launch name the same memory, and one of them is written";
+            Err(raise(Error::new("", "launch", ErrorKind::InvalidArgument { why })))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Makes a kernel of a source in the portable subset of CUDA C++ and HIP C++. The source declares the parameters;
@@ -164,13 +196,14 @@ impl Kernel {
         dims: LaunchConfig,
         all: &mut [Given],
     ) -> PyResult<()> {
+        check_apart(all)?;
         let loaded = self.for_launch(py, stream.device(), all)?;
         py.detach(|| {
             let mut arguments = UntypedArguments::new(stream);
             for given in all {
                 match given {
                     Given::Value(bytes) => arguments.value(bytes)?,
-                    Given::Array { elements, form } => each!(elements, array => match *form {
+                    Given::Array { elements, form, .. } => each!(elements, array => match *form {
                         Form::Slice { write: true } => arguments.slice_mut(array)?,
                         Form::Slice { .. } => arguments.slice(&*array)?,
                         Form::View { write: true, rank } => arguments.view_mut(array, rank)?,
@@ -233,10 +266,10 @@ impl Launch {
         for (parameter, argument) in kernel.parameters.iter().zip(arguments.iter()) {
             all.push(match parameter.form {
                 Form::Value => Given::Value(number::bytes(parameter.element, &argument)?),
-                form => {
-                    let (elements, host) = array(py, parameter, &argument, &stream)?;
+                _ => {
+                    let (given, host) = array(py, parameter, &argument, &stream)?;
                     back.extend(host);
-                    Given::Array { elements, form }
+                    given
                 }
             });
         }
@@ -274,8 +307,8 @@ fn array<'py>(
     parameter: &Parameter,
     argument: &Bound<'py, PyAny>,
     stream: &gpumem::Stream,
-) -> PyResult<(Elements, Back<'py>)> {
-    let write = matches!(parameter.form, Form::Slice { write: true } | Form::View { write: true, .. });
+) -> PyResult<(Given, Back<'py>)> {
+    let (form, write) = (parameter.form, parameter.form.is_written());
     let wrong = |found: String| {
         let (name, wanted) = (&parameter.name, parameter.element);
         PyTypeError::new_err(format!("`{name}` is an array of {wanted}, and the elements are {found}"))
@@ -288,13 +321,13 @@ fn array<'py>(
         if write {
             check_writable(array.read_only)?;
         }
-        return Ok((array.again(), None));
+        return Ok((Given::Array { elements: array.again(), form, host: None }, None));
     }
-    let host = Host::of(argument)?;
+    let host = if write { Host::to_update(argument)? } else { Host::of(argument)? };
     if host.dtype.number() != Some(parameter.element) {
         return Err(wrong(host.dtype.name(py)?));
     }
     let copy = crate::make::upload(py, &host, stream)?;
-    let elements = copy.again();
-    Ok((elements, write.then(|| (copy, argument.clone()))))
+    let given = Given::Array { elements: copy.again(), form, host: Some(Box::new(host.place()?)) };
+    Ok((given, write.then(|| (copy, argument.clone()))))
 }

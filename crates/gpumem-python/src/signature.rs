@@ -31,6 +31,13 @@ pub(crate) enum Form {
     },
 }
 
+impl Form {
+    /// Whether the kernel may write its argument.
+    pub(crate) fn is_written(self) -> bool {
+        matches!(self, Self::Slice { write: true } | Self::View { write: true, .. })
+    }
+}
+
 /// Element types by their names in device code, and by their full ones.
 const ELEMENTS: [(&str, &str, ElementKind, usize); 18] = [
     ("bool", "bool", ElementKind::Bool, 1),

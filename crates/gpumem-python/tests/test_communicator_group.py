@@ -129,27 +129,27 @@ def test_blocks_may_have_different_numbers_of_rows():
 
 
 class LikeCuPy:
-    """An array with the CUDA Array Interface alone."""
+    """An array with the CUDA Array Interface alone, in memory that is not the library's."""
 
-    def __init__(self, array):
-        self.array = array
-        self.__cuda_array_interface__ = array.__cuda_array_interface__
+    def __init__(self, values):
+        self.array = np.array(values)
+        self.locked = gpumem.register(self.array)
+        self.__cuda_array_interface__ = {**self.array.__array_interface__, "version": 3}
 
 
 def test_arrays_with_the_cuda_array_interface_are_used_in_place():
     kept = []
     for rank in ranks(2):
-        own = uploaded(rank, [1.0 + rank.rank, 2.0])
-        rank.stream.synchronize()
-        into = gpumem.device_array(4, stream=rank.stream)
-        rank.all_reduce(LikeCuPy(own))
-        rank.all_gather(LikeCuPy(own), LikeCuPy(into))
+        own, into = LikeCuPy([1.0 + rank.rank, 2.0]), LikeCuPy([0.0] * 4)
+        rank.all_reduce(own)
+        rank.all_gather(own, into)
         kept.append((rank, own, into))
     for rank, own, into in kept:
         rank.synchronize()
-        assert own.copy_to_host().tolist() == [3.0, 4.0] and into.copy_to_host().tolist() == [3.0, 4.0] * 2
+        assert own.array.tolist() == [3.0, 4.0] and into.array.tolist() == [3.0, 4.0] * 2
         with pytest.raises(ValueError, match="share memory"):
-            rank.all_reduce(own, LikeCuPy(own))
+            rank.all_reduce(own, own)
+        gpumem.deregister(own.array, into.array)
 
 
 def test_tensors_of_pytorch_are_used_in_place():

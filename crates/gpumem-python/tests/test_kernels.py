@@ -65,7 +65,7 @@ def test_read_only_parameters():
         host=lambda x, y: seen.append((x.flags.writeable, y.flags.writeable, y.strides)),
     )
     array = gpumem.to_device(np.zeros(6, "f4"))
-    kernel[1, 1](array[:2], array[::-2])
+    kernel[1, 1](gpumem.to_device(np.zeros(2, "f4")), array[::-2])
     gpumem.synchronize()
     assert seen == [(False, True, (-8,))]
 

@@ -2,6 +2,7 @@
 
 use crate::{
     device_array::DeviceNDArray,
+    dtype::Place,
     element::DType,
     error::{raise, raise_layout},
     kernel::{Given, Kernel, compile},
@@ -45,8 +46,10 @@ pub(super) fn convert(
         Some(stream) => stream.0.clone(),
         None => to.device()?.0.default_stream().map_err(raise)?,
     };
-    let elsewhere = source.device()?.0 != *stream.device();
-    let moved = if elsewhere { Some(source.copy_on(py, &stream)?) } else { None };
+    // NumPy converts by way of a copy too where the source is written.
+    let is_apart = source.device()?.0 == *stream.device()
+        && !Place::of(&source.elements).shares(&Place::of(&to.elements));
+    let moved = if is_apart { None } else { Some(source.copy_on(py, &stream)?) };
     let source = moved.as_ref().unwrap_or(source);
     let (to_layout, from_layout) = (to.layout()?, source.layout()?);
     let from_layout = from_layout.broadcast(to_layout.shape()).map_err(raise_layout)?;
@@ -64,7 +67,7 @@ pub(super) fn convert(
     let dims = LaunchConfig { groups: [count, 1, 1], group_size: [256, 1, 1], shared_bytes: 0 };
     let given = [(source, from_layout, false), (to, to_layout, true)].map(|(array, layout, write)| {
         let elements = array.relayout(py, &layout)?.elements;
-        Ok::<_, PyErr>(Given::Array { elements, form: Form::View { write, rank } })
+        Ok::<_, PyErr>(Given::Array { elements, form: Form::View { write, rank }, host: None })
     });
     let [from, to] = given;
     kernel(py, from_element, to_element, rank)?.get().enqueue(py, &stream, dims, &mut [from?, to?])

@@ -1,15 +1,13 @@
 //! The arguments of operations: arrays, and what is computed.
 
-use crate::dtype::each;
 use crate::{
     device,
     device_array::DeviceNDArray,
-    dtype::{Elements, check_writable},
+    dtype::{Elements, Place, check_writable},
     host::Host,
     interchange,
     make::upload,
 };
-use gpumem::Layout;
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// What is computed.
@@ -63,14 +61,23 @@ pub(super) use reduce;
 /// An array of a call.
 pub(super) struct RankArray {
     array: Py<DeviceNDArray>,
-    /// The array of the host to which the result is copied.
-    back: Option<Py<PyAny>>,
+    /// The array of the host to which the result is copied, and where its elements lie.
+    back: Option<(Py<PyAny>, Place)>,
     /// Whether its readers have no streams.
     pub(super) is_of_host: bool,
 }
 
 impl RankArray {
-    pub(super) fn of(object: &Bound<'_, PyAny>, stream: &gpumem::Stream) -> PyResult<Self> {
+    /// Takes any object that is an array, or one that can be written as well. Nothing has been called on other ranks yet.
+    pub(super) fn of(object: &Bound<'_, PyAny>, stream: &gpumem::Stream, write: bool) -> PyResult<Self> {
+        let array = Self::read(object, stream, write)?;
+        match write {
+            true => check_writable(array.array.get().read_only).map(|()| array),
+            false => Ok(array),
+        }
+    }
+
+    fn read(object: &Bound<'_, PyAny>, stream: &gpumem::Stream, write: bool) -> PyResult<Self> {
         let (py, device) = (object.py(), stream.device());
         if let Some(array) = interchange::device_source(object, Some(device))? {
             return Ok(Self { array: array.unbind(), back: None, is_of_host: false });
@@ -81,46 +88,36 @@ impl RankArray {
                 return Ok(Self { array: Py::new(py, array)?, back: None, is_of_host: true });
             }
         }
-        let array = upload(py, &Host::of(object)?, stream)?;
-        Ok(Self { array: Py::new(py, array)?, back: Some(object.clone().unbind()), is_of_host: true })
+        let host = if write { Host::to_update(object)? } else { Host::of(object)? };
+        let back = Some((object.clone().unbind(), host.place()?));
+        Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back, is_of_host: true })
     }
 
     pub(super) fn elements(&self) -> &Elements {
         &self.array.get().elements
     }
 
-    pub(super) fn check_writable(&self) -> PyResult<()> {
-        check_writable(self.array.get().read_only)
-    }
-
     /// Copies the elements to the array of the host that they are of, if they are a copy.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(back) = &self.back else { return Ok(()) };
+        let Some((back, _)) = &self.back else { return Ok(()) };
         self.array.get().copy_to_host(py, Some(back.bind(py)), None).map(drop)
     }
 
     /// Refuses arrays that share memory: an operation in place takes one array.
     pub(super) fn check_apart(&self, other: &Self) -> PyResult<()> {
-        let (own, others) = (self.place(), other.place());
-        let first = own.0.min(others.0);
-        let from_first = |(start, layout): (u64, Layout)| {
-            let offset = usize::try_from(start - first).ok()?.checked_add(layout.offset())?;
-            layout.with_offset(offset).ok()
-        };
-        // Memory so far apart that no layout reaches from one to the other is not shared.
-        match (from_first(own), from_first(others)) {
-            (Some(own), Some(others)) if own.overlaps(&others) => Err(PyValueError::new_err(
+        match self.place().shares(&other.place()) {
+            true => Err(PyValueError::new_err(
                 "the arrays share memory; for an operation in place give one of them",
             )),
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 
-    /// Where its layout begins, and its layout.
-    fn place(&self) -> (u64, Layout) {
-        each!(self.elements(), array => {
-            let layout = array.layout();
-            (array.address().wrapping_sub(layout.offset() as u64), layout.clone())
-        })
+    /// Where the caller's elements lie, and not those of a copy.
+    fn place(&self) -> Place {
+        match &self.back {
+            Some((_, place)) => place.clone(),
+            None => Place::of(self.elements()),
+        }
     }
 }

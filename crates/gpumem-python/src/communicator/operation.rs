@@ -51,11 +51,12 @@ impl Operation {
             Kind::Scatter(root) => (is_root(root), true),
             _ => (true, true),
         };
-        let array = |given: GivenArray<'_, '_>, has: bool| {
+        let array = |given: GivenArray<'_, '_>, has: bool, write: bool| {
             let given = given.filter(|given| has && !given.is_none());
-            given.map(|given| RankArray::of(given, stream)).transpose()
+            given.map(|given| RankArray::of(given, stream, write)).transpose()
         };
-        let (source, destination) = (array(source, has_source)?, array(destination, has_destination)?);
+        let source = array(source, has_source, false)?;
+        let destination = array(destination, has_destination, true)?;
         if let (Some(source), Some(destination)) = (&source, &destination) {
             source.check_apart(destination)?;
         }
@@ -141,11 +142,7 @@ fn views<T: Element>(source: Option<&RankArray>, destination: Option<&RankArray>
         let view = dtype::elements_of::<T>(array.elements());
         view.ok_or_else(|| PyTypeError::new_err("the elements of the two arrays have different types"))
     };
-    let writable = |array: &RankArray| {
-        array.check_writable()?;
-        typed(array)
-    };
-    Ok((source.map(typed).transpose()?, destination.map(writable).transpose()?))
+    Ok((source.map(typed).transpose()?, destination.map(typed).transpose()?))
 }
 
 impl<T: Element> Call for Moves<T> {

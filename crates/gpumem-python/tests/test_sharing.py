@@ -1,0 +1,135 @@
+"""Memory that two arrays name: one rule for all operations, whatever was lent or imported before."""
+
+import gc
+
+import gpumem
+import numpy as np
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def host():
+    gpumem.select_device("host")
+
+
+class Describes:
+    """An object that only describes the memory of an array."""
+
+    def __init__(self, array):
+        self.array = array
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.array.__cuda_array_interface__
+
+
+# How an array's memory comes back as another array.
+BACK = {
+    "interface": gpumem.as_cuda_array,
+    "interface of another object": lambda array: gpumem.as_cuda_array(Describes(array)),
+    "dlpack": gpumem.from_dlpack,
+    "dlpack by NumPy": lambda array: gpumem.from_dlpack(np.from_dlpack(array)),
+    "a view by the interface": lambda array: gpumem.as_cuda_array(array[1:]),
+}
+back = pytest.mark.parametrize("back", BACK.values(), ids=BACK)
+
+
+def fresh(length=8):
+    return gpumem.to_device(np.arange(length, dtype="f4"))
+
+
+def kernels():
+    both = gpumem.compile("GPUMEM_KERNEL copies(view<const float, 1> x, view<float, 1> y) { }", host=lambda x, y: np.copyto(y, x))
+    one = gpumem.compile("GPUMEM_KERNEL adds(slice<float> y) { }", host=lambda y: np.add(y, 1, out=y))
+    reads = gpumem.compile("GPUMEM_KERNEL reads(slice<const float> x, slice<const float> y) { }", host=lambda x, y: None)
+    return both, one, reads
+
+
+@back
+def test_own_memory_that_comes_back_is_only_read(back):
+    array = fresh()
+    (both, one, reads), (rank,) = kernels(), gpumem.Communicator.all([gpumem.Device("host")])
+    second = back(array)
+    assert not second.flags["WRITEABLE"] and not second[1:].flags["WRITEABLE"] and not second.view("i4").flags["WRITEABLE"]
+    for write in (
+        lambda: second.__setitem__(0, 1),
+        lambda: second.__setitem__(slice(None), fresh(second.size)),
+        lambda: second.copy_to_device(np.zeros(second.size, "f4")),
+        lambda: gpumem.to_device(np.zeros(second.size, "f4"), to=second),
+        lambda: one[1, 1](second),
+        lambda: rank.all_reduce(second),
+        lambda: rank.all_reduce(fresh(second.size), second),
+    ):
+        with pytest.raises(ValueError, match="read"):
+            write()
+    reads[1, 1](second, array)
+    both[1, 1](second, fresh(second.size))
+    assert array.copy_to_host().tolist() == list(range(8))
+
+
+@back
+def test_it_is_ordered_with_the_array(back):
+    array, stream = fresh(1 << 20), gpumem.stream()
+    second, (_, one, _) = back(array), kernels()
+    for _ in range(5):
+        one[1, 1, stream](array)
+    assert second.copy_to_host()[-1] == (1 << 20) + 4
+    del array
+    gc.collect()
+    assert second.copy_to_host()[-1] == (1 << 20) + 4 and not second.flags["WRITEABLE"]
+
+
+@pytest.mark.parametrize("import_it", [lambda array: None, *BACK.values()], ids=["nothing", *BACK])
+def test_an_array_twice_has_one_answer(import_it):
+    array, rank = fresh(), gpumem.Communicator.all([gpumem.Device("host")])[0]
+    (both, _, reads), second = kernels(), import_it(array)
+    others = [array] if second is None else [array, second]
+    for other in others:
+        same = array if other is array else array[8 - other.size :]
+        for call in (
+            lambda: both[1, 1](other, same),
+            lambda: both[1, 1](other[1:], same[:-1]),
+            lambda: rank.all_reduce(other, same),
+            lambda: rank.all_gather(other, same),
+            lambda: same.copy_to_device(other),
+        ):
+            with pytest.raises(ValueError, match="the same memory|share memory|overlap"):
+                call()
+        reads[1, 1](other, same)
+    both[1, 1](array[:4], array[4:])
+    rank.all_reduce(array)
+    rank.all_reduce(array[:4], array[4:])
+    rank.synchronize()
+    assert array.copy_to_host().tolist() == [0, 1, 2, 3] * 2
+
+
+def test_parts_that_share_no_element_are_apart():
+    array, (both, _, _) = gpumem.to_device(np.arange(8, dtype="f4").reshape(4, 2)), kernels()
+    both[1, 1](array[:, 0], array[:, 1])
+    assert array.copy_to_host().tolist() == [[0, 0], [2, 2], [4, 4], [6, 6]]
+
+
+def test_numpys_arrays_twice_have_the_same_answer():
+    """Two copies would be made, and the later one would win."""
+    host, (both, _, reads) = np.arange(8, dtype="f4"), kernels()
+    for first, second in [(host, host), (host[1:], host[:-1]), (host, host[::-1])]:
+        with pytest.raises(ValueError, match="the same memory"):
+            both[1, 1](first, second)
+    reads[1, 1](host, host)
+    both[1, 1](host[:4], host[4:])
+    assert host.tolist() == [0, 1, 2, 3] * 2
+
+
+def test_numpys_records_twice_in_an_operation():
+    """Of records copies are made, whose memory is apart."""
+    rank, host = gpumem.Communicator.all([gpumem.Device("host")])[0], np.zeros(3, [("a", "i4"), ("b", "f8")])
+    with pytest.raises(ValueError, match="share memory"):
+        rank.all_gather(host, host)
+
+
+def test_an_array_is_converted_to_itself_as_by_numpy():
+    host = np.arange(1, 9, dtype="f4")
+    array = gpumem.to_device(host)
+    array.view("i4")[1:] = array[:-1]
+    host.view("i4")[1:] = host[:-1].copy()
+    np.testing.assert_array_equal(array.copy_to_host().view("i4"), host.view("i4"))
