@@ -54,8 +54,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 /// Writes the files that differ from the output for the headers, or only lists them.
 pub(crate) fn write(workspace: &Workspace, check: bool) -> Result<Report> {
     let mut report = Report::default();
-    if let Err(reason) = clang_sys::load() {
-        report.skipped.push(format!("libclang is not installed ({reason})"));
+    if let Some(reason) = no_parser() {
+        report.skipped.push(reason);
         return Ok(report);
     }
     for headers in HEADERS {
@@ -78,4 +78,17 @@ pub(crate) fn write(workspace: &Workspace, check: bool) -> Result<Report> {
         Err(reason) => report.skipped.push(reason),
     }
     Ok(report)
+}
+
+/// Why no header can be read, if none can: libclang may be there without the headers of the compiler itself.
+fn no_parser() -> Option<String> {
+    if let Err(reason) = clang_sys::load() {
+        return Some(format!("libclang is not installed ({reason})"));
+    }
+    let read = bindgen::builder().header_contents("own.h", "#include <stddef.h>\n").generate();
+    let reason = read.err()?.to_string();
+    Some(format!(
+        "the compiler's own headers, by which libclang reads others, are not installed ({})",
+        reason.trim()
+    ))
 }

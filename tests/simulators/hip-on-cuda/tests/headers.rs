@@ -1,9 +1,13 @@
 //! Functions, structures, numbers and names are those of AMD's headers, wherever those are installed.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, clippy::panic)] // A test that cannot go on has failed.
 
 use hip_on_cuda::{RESULTS, STATUSES, attributes::ATTRIBUTES, signatures, types::*};
+use rocsim::installed::{Part, is_skipped};
 use std::{collections::BTreeSet, fmt::Write, mem::offset_of, path::Path, process::Command};
+
+/// What the comparison needs.
+const NEEDED: &[Part] = &[Part::HipHeaders, Part::Cc];
 
 /// Functions that came after the header of ROCm 5.2.
 const LATER: [&str; 2] = ["hipGetDevicePropertiesR0000", "hipGetDevicePropertiesR0600"];
@@ -128,22 +132,9 @@ fn compile(name: &str, text: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-fn cannot_run() -> bool {
-    let header = Path::new("/usr/include/hip/hip_runtime_api.h");
-    if !header.exists() {
-        println!("skipped: {} is not installed", header.display());
-        return true;
-    }
-    if Command::new("cc").arg("--version").output().is_err() {
-        println!("skipped: there is no C compiler");
-        return true;
-    }
-    false
-}
-
 #[test]
 fn everything_is_as_amds_headers_have_it() {
-    if cannot_run() {
+    if is_skipped(NEEDED) {
         return;
     }
     assert!(signatures().len() > 120, "{}", signatures().len());
@@ -154,7 +145,7 @@ fn everything_is_as_amds_headers_have_it() {
 
 #[test]
 fn differences_from_the_headers_are_found() {
-    if cannot_run() {
+    if is_skipped(NEEDED) {
         return;
     }
     let good = program();

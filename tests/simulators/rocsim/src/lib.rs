@@ -5,8 +5,8 @@
 //! memory with checked mappings, DMA engines, command processors, events. See the package's README for how it is used
 //! and what it proves.
 //!
-//! The Rust interface is for tests only: the binary interface ([`abi`]) and the types of kernel bodies
-//! ([`kernels::registry`]).
+//! The Rust interface is for tests only: the binary interface ([`abi`]), the types of kernel bodies
+//! ([`kernels::registry`]), and what of AMD's packages is there ([`installed`]).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 pub mod abi;
@@ -14,6 +14,7 @@ mod config;
 mod engine;
 mod events;
 mod exports;
+pub mod installed;
 mod isa;
 pub mod kernels;
 pub mod kfd;

@@ -10,6 +10,7 @@ use common::{
     hsa::{Copy, FaultEvent, Hsa, host_bytes},
     noise, ok,
 };
+use rocsim::installed::{Part, is_skipped};
 use std::{
     env,
     ffi::c_void,
@@ -51,7 +52,7 @@ fn a_wrong_access_is_reported_by_amds_runtime() {
         run(&hsa);
         return;
     }
-    if common::is_missing("libhsa-runtime64.so.1") {
+    if is_skipped(&[Part::Hsa]) {
         return;
     }
     for (name, detail, variables, _) in CASES {
@@ -70,7 +71,7 @@ fn a_missing_pin_and_a_missing_grant_are_found_on_every_machine() {
         run(&Hsa::start());
         return;
     }
-    if common::is_missing("libhsa-runtime64.so.1") {
+    if is_skipped(&[Part::Hsa]) {
         return;
     }
     for machine in Machine::all() {
@@ -160,7 +161,7 @@ unsafe extern "C" fn handler(event: *const FaultEvent, _data: *mut c_void) -> u3
 #[test]
 fn a_fault_handler_of_the_program_is_called() {
     if common::role().is_none() {
-        if !common::is_missing("libhsa-runtime64.so.1") {
+        if !is_skipped(&[Part::Hsa]) {
             common::child_succeeds("a_fault_handler_of_the_program_is_called", "handler", &[]);
         }
         return;
@@ -203,7 +204,7 @@ fn statistics_of(test: &str, role: &str, aborts: bool, machine: Machine) -> serd
 #[test]
 fn statistics_show_leaks_and_faults() {
     let Some(role) = common::role() else {
-        if common::is_missing("libhsa-runtime64.so.1") {
+        if is_skipped(&[Part::Hsa]) {
             return;
         }
         const TEST: &str = "statistics_show_leaks_and_faults";
@@ -246,7 +247,7 @@ fn statistics_show_leaks_and_faults() {
 fn a_leak_under_hip_shows_on_every_machine() {
     const TEST: &str = "a_leak_under_hip_shows_on_every_machine";
     let Some(role) = common::role() else {
-        if common::is_missing("libamdhip64.so.5") {
+        if is_skipped(&[Part::Hip]) {
             return;
         }
         for machine in Machine::all() {
@@ -281,7 +282,7 @@ fn another_process_reads_shared_memory() {
     const TEST: &str = "another_process_reads_shared_memory";
     const LENGTH: usize = 2 << 20;
     let Some(role) = common::role() else {
-        if !common::is_missing("libhsa-runtime64.so.1") {
+        if !is_skipped(&[Part::Hsa]) {
             common::child_succeeds(TEST, "owner", &[]);
         }
         return;
@@ -312,7 +313,7 @@ fn another_process_reads_shared_memory() {
 #[test]
 fn a_forked_child_is_refused() {
     if common::role().is_none() {
-        if !common::is_missing("libhsa-runtime64.so.1") {
+        if !is_skipped(&[Part::Hsa]) {
             common::child_succeeds("a_forked_child_is_refused", "parent", &[]);
         }
         return;

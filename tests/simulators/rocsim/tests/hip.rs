@@ -12,6 +12,7 @@ use common::{
     hsa::host_bytes,
     noise, ok,
 };
+use rocsim::installed::{Part, is_skipped};
 use std::{
     ffi::c_void,
     ptr,
@@ -25,7 +26,7 @@ const MIB: usize = 1 << 20;
 #[test]
 fn the_runtime_copies_fills_and_orders() {
     if common::role().is_none() {
-        if !common::is_missing("libamdhip64.so.5") {
+        if !is_skipped(&[Part::Hip]) {
             common::on_all_machines("the_runtime_copies_fills_and_orders");
         }
         return;
@@ -49,7 +50,7 @@ fn the_runtime_copies_fills_and_orders() {
 #[test]
 fn managed_memory_is_built_on_svm_where_the_driver_has_it() {
     let Some(_) = common::role() else {
-        if !common::is_missing("libamdhip64.so.5") {
+        if !is_skipped(&[Part::Hip]) {
             // HIP 5.2 cannot unregister memory that has the same address on both sides.
             let variables = [("ROCSIM_SVM", "1"), ("ROCSIM_REGISTER_IN_PLACE", "0")];
             common::child_succeeds(

@@ -8,12 +8,13 @@ use common::{
     hsa::{Copy, EQUAL, Hsa, HsaQueue, LESS, OUT_OF_RESOURCES, Pitched, host_bytes},
     noise, ok,
 };
+use rocsim::installed::{Part, is_skipped};
 use std::{ptr, thread, time::Duration};
 
 #[test]
 fn the_runtime_copies_fills_and_orders() {
     if common::role().is_none() {
-        if !common::is_missing("libhsa-runtime64.so.1") {
+        if !is_skipped(&[Part::Hsa]) {
             common::on_all_machines("the_runtime_copies_fills_and_orders");
         }
         return;
@@ -37,7 +38,7 @@ fn the_runtime_copies_fills_and_orders() {
 #[test]
 fn registered_memory_can_keep_its_address() {
     let Some(_) = common::role() else {
-        if !common::is_missing("libhsa-runtime64.so.1") {
+        if !is_skipped(&[Part::Hsa]) {
             common::child_succeeds("registered_memory_can_keep_its_address", "svm", &[("ROCSIM_SVM", "1")]);
         }
         return;

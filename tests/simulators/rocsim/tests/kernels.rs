@@ -10,7 +10,10 @@ use common::{
     hsa::host_bytes,
     ok,
 };
-use rocsim::kernels::registry::Dispatch;
+use rocsim::{
+    installed::{Part, is_skipped},
+    kernels::registry::Dispatch,
+};
 use std::{
     env,
     ffi::{CStr, c_void},
@@ -84,7 +87,7 @@ fn gfx() -> String {
 fn a_compiled_kernel_runs_in_the_order_of_its_stream() {
     const TEST: &str = "a_compiled_kernel_runs_in_the_order_of_its_stream";
     let Some(role) = common::role() else {
-        if !common::is_missing("libamdhip64.so.5") {
+        if !is_skipped(&[Part::Hip]) {
             for gfx in ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx1010", "gfx1030"] {
                 common::child_succeeds(TEST, "machine code", &[("ROCSIM_GFX", gfx)]);
                 common::child_succeeds(TEST, "host function", &[("ROCSIM_GFX", gfx)]);
@@ -131,7 +134,7 @@ fn a_compiled_kernel_runs_in_the_order_of_its_stream() {
 fn faulty_kernels_are_reported_by_amds_runtime() {
     const TEST: &str = "faulty_kernels_are_reported_by_amds_runtime";
     let Some(role) = common::role() else {
-        if !common::is_missing("libamdhip64.so.5") {
+        if !is_skipped(&[Part::Hip]) {
             const FAULT: &str = "Memory access fault by GPU node-1";
             common::child_aborts(
                 TEST,

@@ -77,25 +77,6 @@ api! {
     }
 }
 
-/// Whether one of AMD's libraries is not installed, in which case the test has nothing to run. `ROCSIM_REQUIRE=1`
-/// makes that a failure.
-pub(crate) fn is_missing(library: &str) -> bool {
-    // The simulator reads machine code by AMD's comgr.
-    for library in [library, "libamd_comgr.so.2"] {
-        // SAFETY: initialisers of AMD's libraries have no preconditions.
-        match unsafe { libloading::Library::new(library) } {
-            // LLVM, which comgr has inside, cannot be loaded a second time.
-            Ok(loaded) => std::mem::forget(loaded),
-            Err(error) => {
-                assert!(env::var_os("ROCSIM_REQUIRE").is_none(), "{library} is required: {error}");
-                println!("skipped: {library} is not installed ({error})");
-                return true;
-            }
-        }
-    }
-    false
-}
-
 /// The directory in which the simulator has AMD's name.
 fn library_directory() -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocsim");
