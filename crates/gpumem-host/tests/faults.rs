@@ -153,7 +153,7 @@ fn failures_spread_to_work_that_uses_the_data() {
         });
         for (faulty, words) in [
             (&one, "copy: the range of 64 bytes"),
-            (&two, "copy: it uses bytes that were to be written by copy"),
+            (&two, "copy: it uses bytes that were to be written by copy, which failed on host:"),
         ] {
             let error = faulty.synchronize().unwrap_err();
             assert!(error.to_string().contains(words), "{error} lacks {words:?}");

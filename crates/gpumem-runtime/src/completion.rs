@@ -1,7 +1,7 @@
 //! Futures that are ready once work is done.
 
 use gpumem_core::{Backend, Result, process::ProcessGuard};
-use gpumem_memory::track::Timeline;
+use gpumem_memory::track::{RecordedEvent, Timeline};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -32,8 +32,11 @@ impl UnwindSafe for Completion {}
 impl RefUnwindSafe for Completion {}
 
 impl Completion {
-    /// A future for everything up to `submission` of `timeline`, or for all work enqueued so far.
-    pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, submission: Option<u64>) -> Self {
+    /// A future for everything before an event of `timeline`, or for all work enqueued so far.
+    pub(crate) fn of<B: Backend>(
+        timeline: &Arc<Timeline<B>>,
+        event: Option<(u64, Arc<RecordedEvent<B>>)>,
+    ) -> Self {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let sender = shared.clone();
         let task = move |result| {
@@ -46,12 +49,21 @@ impl Completion {
                 waker.wake();
             }
         };
-        let outcome = match submission {
-            Some(submission) => {
+        // A failure that another call has been told of already is asked for again, where a device goes on after it.
+        let event = match event {
+            None if B::capabilities(&timeline.context.raw).survives_faults => {
+                timeline.check("done").and_then(|()| timeline.record_now()).map(Some)
+            }
+            event => Ok(event),
+        };
+        let outcome = event.and_then(|event| match event {
+            Some((submission, recorded)) => {
+                let asked = timeline.clone();
+                let task = move |result: Result<()>| task(result.and_then(|()| asked.outcome(&recorded)));
                 timeline.check_event("done").and_then(|()| timeline.when_complete("done", submission, task))
             }
             None => timeline.when_done("done", task),
-        };
+        });
         if let Err(error) = outcome {
             shared.lock().result = Some(Err(error));
         }

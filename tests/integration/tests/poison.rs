@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
+#[path = "poison/told.rs"]
+mod told;
 
 use common::{direct_double, double, host, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind};

@@ -55,7 +55,11 @@ impl Fault {
     /// A command that cannot run, because it uses bytes that a failed one was to write.
     #[cold]
     fn inherited(work: &str, failure: Arc<Failure>) -> Self {
-        let what = format!("{work}: it uses bytes that were to be written by {failure}").into();
+        let Failure { work: writer, place, cause, .. } = &*failure;
+        let what = format!(
+            "{work}: it uses bytes that were to be written by {writer}, which failed on {place}: {cause}"
+        );
+        let what = what.into();
         Self { what, failure }
     }
 }

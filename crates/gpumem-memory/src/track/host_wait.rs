@@ -1,7 +1,7 @@
 //! How the host learns that work is done, or that it failed.
 
 use super::{
-    Timeline,
+    RecordedEvent, Timeline,
     queue::{WaitTarget, stale},
 };
 use crate::blocking;
@@ -27,6 +27,33 @@ impl WaitOutcome {
 }
 
 impl<B: Backend> Timeline<B> {
+    /// How the work before an event ended, which is done: whoever has asked before, the driver's event still says so. Where
+    /// a failure loses the device, every call says so anyway.
+    ///
+    /// # Errors
+    /// Returns the failure of that work.
+    pub fn outcome(&self, recorded: &RecordedEvent<B>) -> Result<()> {
+        match recorded.event() {
+            Some(event) if B::capabilities(&self.context.raw).survives_faults => {
+                self.context.note_loss(event.query()).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether everything enqueued so far is done, asking the driver. Never blocks, and leaves a failure to the call that
+    /// waits.
+    ///
+    /// # Errors
+    /// Returns the failure of the work or of the driver, each time until a call has waited for the stream.
+    pub fn poll_all(&self) -> Result<bool> {
+        let is_done = self.poll(self.last_submission())?;
+        if is_done && B::capabilities(&self.context.raw).survives_faults {
+            self.with_raw("query", Stream::query)?;
+        }
+        Ok(is_done)
+    }
+
     /// Remembers that work up to `submission` failed.
     pub(super) fn note_fault(&self, submission: u64, error: &Error) {
         let mut fault = self.fault.lock();

@@ -64,6 +64,11 @@ impl<B: Backend> Event<B> {
         Ok(Self { timeline: timeline.clone(), submission, recorded, timing })
     }
 
+    /// How the work before the event ended, which is done.
+    fn outcome(&self) -> Result<()> {
+        self.timeline.outcome(&self.recorded)
+    }
+
     pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
         waiting.check("wait")?;
         self.timeline.check_event("wait")?;
@@ -90,10 +95,13 @@ impl<B: Backend> Event<B> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time.
     pub fn query(&self) -> Result<bool> {
         self.timeline.check_event("query")?;
-        self.timeline.poll(self.submission).map_err(|error| error.in_operation("query"))
+        let is_done = self.timeline.poll(self.submission);
+        is_done
+            .and_then(|is_done| if is_done { self.outcome().map(|()| true) } else { Ok(false) })
+            .map_err(|error| error.in_operation("query"))
     }
 
     /// Blocks until the work before the event is done.
@@ -112,7 +120,7 @@ impl<B: Backend> Event<B> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, and
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time, and
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         may_block("synchronize")?;
@@ -120,7 +128,8 @@ impl<B: Backend> Event<B> {
         if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
             self.timeline.context.note_loss(event.synchronize())?;
         }
-        self.timeline.wait_host(self.submission).result.map_err(|error| error.in_operation("synchronize"))
+        let result = self.timeline.wait_host(self.submission).result;
+        result.and_then(|()| self.outcome()).map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Returns the milliseconds from `start` to this event.
@@ -170,7 +179,7 @@ impl<B: Backend> Event<B> {
     /// # }
     /// ```
     pub fn completed(&self) -> Completion {
-        Completion::of(&self.timeline, Some(self.submission))
+        Completion::of(&self.timeline, Some((self.submission, self.recorded.clone())))
     }
 }
 

@@ -112,10 +112,11 @@ impl<B: Backend> Stream<B> {
     /// Returns whether everything enqueued so far is done. Never blocks.
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time until
+    /// [`synchronize`](Self::synchronize) has told it.
     pub fn query(&self) -> Result<bool> {
         self.0.timeline.check("query")?;
-        self.0.timeline.poll(self.0.timeline.last_submission()).map_err(|error| error.in_operation("query"))
+        self.0.timeline.poll_all().map_err(|error| error.in_operation("query"))
     }
 
     /// Records an event after everything enqueued so far.
