@@ -86,10 +86,19 @@ impl Queue {
     #[inline]
     pub(crate) fn refuse(&self, command: &Command, uses: &dyn MemoryUses, before: Option<Fault>) -> Refused {
         if let Some(before) = before {
-            poison(uses, &before.failure);
+            self.leave_out(command, uses, &before.failure);
             return Refused::LeftOut;
         }
         if !POISONED.is_any() { Refused::No } else { refuse_poisoned(command, uses) }
+    }
+
+    /// Poisons the bytes of a command that its stream leaves out. The failed work was not to write them, so the failure is
+    /// the command's own.
+    #[cold]
+    fn leave_out(&self, command: &Command, uses: &dyn MemoryUses, before: &Failure) {
+        let Failure { work, place, cause, .. } = before;
+        let cause = format!("its stream left it out, after {work} had failed on {place}: {cause}");
+        poison(uses, &Fault::new(&self.engine, self.number, command.work(), cause).failure);
     }
 
     /// Notes the outcome of a command that has run.
