@@ -27,8 +27,8 @@ impl WaitOutcome {
 }
 
 impl<B: Backend> Timeline<B> {
-    /// How the work before an event ended, which is done: whoever has asked before, the driver's event still says so. Where
-    /// a failure loses the device, every call says so anyway.
+    /// How the work before an event ended, which is done. The driver's event says so also after other calls were told.
+    /// Where a failure loses the device, every call says so anyway.
     ///
     /// # Errors
     /// Returns the failure of that work.

@@ -83,7 +83,7 @@ fn each(seed: Option<u64>, check: impl Fn(&Device<Host>)) {
 }
 
 #[test]
-fn an_event_behind_a_failure_says_so_whoever_asked_before() {
+fn an_event_behind_a_failure_says_so_each_time() {
     type Ask = fn(&Stream<Host>, &Event<Host>) -> Result<()>;
     let asks: [Ask; 6] = [
         |_, event| event.synchronize(),
