@@ -6,6 +6,7 @@ use crate::{
     checker::Checker,
     fault::raise,
     group::{Group, Seat},
+    shared_arena::Name,
     wave::Wave,
 };
 use gpumem_core::{BarrierScope, Element};
@@ -97,15 +98,30 @@ impl<'g> WorkItem<'g> {
         &self.group.waves[self.wave_id()]
     }
 
-    /// A shared array of the group. Each line of source that names one is one array, as a declaration is on a GPU; all
+    /// A shared array of the group. Each place of the source that names one is one array, as a declaration is on a GPU; all
     /// work-items must name it with the same shape.
+    ///
+    /// All that one `macro_rules` writes stands at one place, where the macro is called: a body that a `macro_rules` writes
+    /// uses `#[kernel]`, which numbers its arrays.
     ///
     /// More than the group has is a [fault](crate::FaultKind::SharedMemory). Elements are aligned to at most 16 bytes:
     /// others do not compile.
     #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(self, extents: [usize; N]) -> Shared<'g, T, N> {
-        self.group.shared(extents, self.group.checker, Location::caller())
+        self.group.shared(extents, self.group.checker, Name::at(Location::caller()))
+    }
+
+    /// The shared array of this number, which `#[kernel]` gives to each declaration of a body.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub fn shared_at<T: Element, const N: usize>(
+        self,
+        number: usize,
+        extents: [usize; N],
+    ) -> Shared<'g, T, N> {
+        self.group.shared(extents, self.group.checker, Name::numbered(number, Location::caller()))
     }
 
     /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
@@ -117,13 +133,13 @@ impl<'g> WorkItem<'g> {
 }
 
 impl<'g> Group<'g> {
-    /// The shared array that a place of the source names.
+    /// The shared array of this name.
     #[inline(always)]
     pub(crate) fn shared<T: Element, const N: usize>(
         &'g self,
         extents: [usize; N],
         checker: Option<&'g Checker>,
-        place: &'static Location<'static>,
+        name: Name,
     ) -> Shared<'g, T, N> {
         const { check_alignment::<T>() };
         let arena = &self.arena;
@@ -131,13 +147,13 @@ impl<'g> Group<'g> {
         let lengths = extents.map(|extent| u32::try_from(extent).ok());
         // An axis that long fits only beside one of length zero, or with elements of no bytes.
         let size = size.filter(|_| lengths.iter().all(Option::is_some)).unwrap_or(usize::MAX);
-        match arena.named(place, size) {
+        match arena.named(name, size) {
             Ok(offset) => {
                 let lengths = lengths.map(Option::unwrap_or_default);
                 Shared::over(arena.at(offset).cast::<T>(), lengths, checker)
             }
             Err(needs) => {
-                raise(FaultKind::SharedMemory { needs, has: arena.bytes(), at: place });
+                raise(FaultKind::SharedMemory { needs, has: arena.bytes(), at: name.place });
                 Shared::over(arena.at(0).cast::<T>(), [0; N], checker)
             }
         }

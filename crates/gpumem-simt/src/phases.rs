@@ -8,6 +8,7 @@ use crate::{
     group::{Group, Unwound},
     group_batch::Batch,
     ids::GroupIds,
+    shared_arena::Name,
     wave::{LANES, reduce_lanes, scan_lanes},
 };
 use gpumem_core::Element;
@@ -363,7 +364,19 @@ impl<'g> PhaseItem<'g> {
     #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(&self, extents: [usize; N]) -> Shared<'g, T, N> {
-        self.group.shared(extents, None, Location::caller())
+        self.group.shared(extents, None, Name::at(Location::caller()))
+    }
+
+    /// As [`WorkItem::shared_at`](crate::WorkItem::shared_at).
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub fn shared_at<T: Element, const N: usize>(
+        &self,
+        number: usize,
+        extents: [usize; N],
+    ) -> Shared<'g, T, N> {
+        self.group.shared(extents, None, Name::numbered(number, Location::caller()))
     }
 
     /// As [`WorkItem::dynamic_shared`](crate::WorkItem::dynamic_shared).

@@ -11,8 +11,38 @@ type Place = &'static Location<'static>;
 /// Bytes to which arrays are aligned. Elements that need more do not compile in shared memory.
 pub(crate) const ALIGN: usize = 16;
 
-/// Shared memory: one block, from which arrays are cut in the order in which they are first named. Arrays are known by
-/// the place in the source that names them, as they are on a GPU.
+/// What shared arrays are known by: their number in the body, or without one the place in the source that names them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Name {
+    number: usize,
+    /// With a number, only told.
+    pub(crate) place: Place,
+}
+
+impl Name {
+    const UNNUMBERED: usize = usize::MAX;
+
+    #[inline(always)]
+    pub(crate) fn at(place: Place) -> Self {
+        Self { number: Self::UNNUMBERED, place }
+    }
+
+    #[inline(always)]
+    pub(crate) fn numbered(number: usize, place: Place) -> Self {
+        Self { number, place }
+    }
+
+    #[inline(always)]
+    fn is(self, other: Self) -> bool {
+        // The same place usually has the same address, but may have several.
+        self.number == other.number
+            && (self.number != Self::UNNUMBERED
+                || std::ptr::eq(self.place, other.place)
+                || self.place == other.place)
+    }
+}
+
+/// Shared memory: one block, from which arrays are cut in the order in which they are first named.
 #[derive(Debug)]
 pub(crate) struct Arena {
     block: Box<[UnsafeCell<MaybeUninit<u128>>]>,
@@ -30,15 +60,14 @@ pub(crate) struct Arena {
 
 #[derive(Debug, Clone, Copy)]
 struct Named {
-    place: Place,
+    name: Name,
     offset: usize,
     bytes: usize,
 }
 
 impl Named {
-    fn is(&self, place: Place, bytes: usize) -> bool {
-        // The same place usually has the same address, but may have several.
-        (std::ptr::eq(self.place, place) || self.place == place) && self.bytes == bytes
+    fn is(&self, name: Name, bytes: usize) -> bool {
+        self.name.is(name) && self.bytes == bytes
     }
 }
 
@@ -90,26 +119,26 @@ impl Arena {
         self.block.as_ptr().cast::<u8>().cast_mut().wrapping_add(offset)
     }
 
-    /// Where the array of that place lies.
+    /// Where the array of that name lies.
     ///
     /// # Errors
     /// Returns the bytes that the group would need, if it has fewer.
     #[inline]
-    pub(crate) fn named(&self, place: Place, bytes: usize) -> Result<usize, usize> {
+    pub(crate) fn named(&self, name: Name, bytes: usize) -> Result<usize, usize> {
         let named = self.named.borrow();
         let likely = self.likely.get();
-        if let Some(array) = named.get(likely).filter(|array| array.is(place, bytes)) {
+        if let Some(array) = named.get(likely).filter(|array| array.is(name, bytes)) {
             self.likely.set(if likely + 1 < named.len() { likely + 1 } else { 0 });
             return Ok(array.offset);
         }
         drop(named);
-        self.find(place, bytes)
+        self.find(name, bytes)
     }
 
     #[inline(never)]
-    fn find(&self, place: Place, bytes: usize) -> Result<usize, usize> {
+    fn find(&self, name: Name, bytes: usize) -> Result<usize, usize> {
         let mut named = self.named.borrow_mut();
-        if let Some(index) = named.iter().position(|array| array.is(place, bytes)) {
+        if let Some(index) = named.iter().position(|array| array.is(name, bytes)) {
             self.likely.set((index + 1) % named.len());
             return Ok(named[index].offset);
         }
@@ -118,7 +147,7 @@ impl Arena {
         if end > self.bytes {
             return Err(end);
         }
-        named.push(Named { place, offset, bytes });
+        named.push(Named { name, offset, bytes });
         self.likely.set(0);
         self.take(end);
         Ok(offset)

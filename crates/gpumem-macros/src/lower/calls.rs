@@ -198,7 +198,10 @@ impl Lower {
             let tree = vec![quote!(S::DynamicShared(#text, #number))];
             return Ok(Some(Code { host: tokens.clone(), witness: quote!(#tokens #look), tree }));
         }
-        let tokens = quote_spanned!(span=> let #ident = #item.shared::<#element, #count>([#(#extents),*]););
+        // Known by its number: all arrays that one `macro_rules` declares stand at one place of the source.
+        let this = self.shared.len();
+        let tokens =
+            quote_spanned!(span=> let #ident = #item.shared_at::<#element, #count>(#this, [#(#extents),*]););
         let constants: Vec<TokenStream> = extents.iter().map(|extent| self.extent(extent)).collect();
         let tree = vec![quote!(S::Shared(#text, #number, &[#(#constants),*]))];
         self.shared.push((element.clone(), extents));
