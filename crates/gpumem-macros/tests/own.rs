@@ -2,6 +2,8 @@
 //! refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+#[path = "subset/names.rs"]
+mod names;
 #[forbid(unsafe_code)]
 #[path = "subset/own.rs"]
 mod own;

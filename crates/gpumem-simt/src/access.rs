@@ -25,15 +25,10 @@ pub trait Load<I> {
     fn load(&self, at: I) -> Self::Elem;
 
     /// Reads a part of an element, and of memory that work-items share nothing but that part.
-    ///
-    /// # Safety
-    /// `part` gives a place in the element that it is given.
     #[inline(always)]
     #[track_caller]
-    unsafe fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(*mut Self::Elem) -> *mut F) -> F {
-        let mut element = self.load(at);
-        // SAFETY: a place in the element, by the caller's promise.
-        unsafe { part(&raw mut element).read() }
+    fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F) -> F {
+        *part(&mut self.load(at))
     }
 }
 
@@ -48,10 +43,7 @@ pub trait Store<I>: Load<I> {
     fn store(&self, at: I, value: Self::Elem);
 
     /// Writes a part of an element, and leaves the rest unchanged.
-    ///
-    /// # Safety
-    /// `part` gives a place in the element that it is given.
-    unsafe fn store_part<F>(&self, at: I, part: impl FnOnce(*mut Self::Elem) -> *mut F, value: F);
+    fn store_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F, value: F);
 }
 
 /// An array of one work-item, whose elements it writes with the index `I`.
@@ -65,20 +57,37 @@ pub trait StoreLocal<I>: Load<I> {
     fn store_local(&mut self, at: I, value: Self::Elem);
 
     /// Writes a part of an element.
-    ///
-    /// # Safety
-    /// `part` gives a place in the element that it is given.
     #[inline(always)]
     #[track_caller]
-    unsafe fn store_local_part<F>(&mut self, at: I, part: impl FnOnce(*mut Self::Elem) -> *mut F, value: F)
+    fn store_local_part<F>(&mut self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F, value: F)
     where
         I: Copy,
     {
         let mut element = self.load(at);
-        // SAFETY: a place in the element, by the caller's promise.
-        unsafe { part(&raw mut element).write(value) }
+        *part(&mut element) = value;
         self.store_local(at, element);
     }
+}
+
+/// From an element in shared memory to the part that `part` names.
+///
+/// `part` is made of the author's steps, and those may run the author's code: a `DerefMut`, an `IndexMut`. So it never sees
+/// the shared element. It names the part of a blank element of its own, and only the distance counts.
+///
+/// The result gives a place in the element that it is given, aligned as that is.
+#[inline(always)]
+pub(crate) fn place_of<T: Element, F: Pod>(
+    part: impl FnOnce(&mut T) -> &mut F,
+) -> impl FnOnce(*mut T) -> *mut F {
+    let mut blank = T::zeroed();
+    let first = (&raw const blank).addr();
+    let distance = std::ptr::from_mut(part(&mut blank)).addr().wrapping_sub(first);
+    let last = size_of::<T>().checked_sub(size_of::<F>());
+    assert!(
+        align_of::<F>() <= align_of::<T>() && last.is_some_and(|last| distance <= last),
+        "the part of an element does not lie in the element"
+    );
+    move |element| element.cast::<u8>().wrapping_add(distance).cast()
 }
 
 macro_rules! loads {
@@ -96,9 +105,9 @@ macro_rules! loads {
             $(
                 #[inline(always)]
                 #[track_caller]
-                unsafe fn load_part<F: Pod>(&self, at: $index, part: impl FnOnce(*mut T) -> *mut F) -> F {
-                    // SAFETY: the caller's promise.
-                    unsafe { self.$part(at, part) }
+                fn load_part<F: Pod>(&self, at: $index, part: impl FnOnce(&mut T) -> &mut F) -> F {
+                    // SAFETY: `place_of` has made it.
+                    unsafe { self.$part(at, place_of(part)) }
                 }
             )?
         }
@@ -126,9 +135,9 @@ macro_rules! stores {
 
             #[inline(always)]
             #[track_caller]
-            unsafe fn store_part<F>(&self, at: $index, part: impl FnOnce(*mut T) -> *mut F, value: F) {
-                // SAFETY: the caller's promise.
-                unsafe { self.set_part(at, part, value) }
+            fn store_part<F: Pod>(&self, at: $index, part: impl FnOnce(&mut T) -> &mut F, value: F) {
+                // SAFETY: `place_of` has made it.
+                unsafe { self.set_part(at, place_of(part), value) }
             }
         }
     )*};
@@ -152,9 +161,8 @@ impl<I, A: Load<I> + ?Sized> Load<I> for &A {
 
     #[inline(always)]
     #[track_caller]
-    unsafe fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(*mut A::Elem) -> *mut F) -> F {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).load_part(at, part) }
+    fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut A::Elem) -> &mut F) -> F {
+        (**self).load_part(at, part)
     }
 }
 
@@ -168,9 +176,8 @@ impl<I, A: Store<I> + ?Sized> Store<I> for &A {
 
     #[inline(always)]
     #[track_caller]
-    unsafe fn store_part<F>(&self, at: I, part: impl FnOnce(*mut A::Elem) -> *mut F, value: F) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).store_part(at, part, value) }
+    fn store_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut A::Elem) -> &mut F, value: F) {
+        (**self).store_part(at, part, value);
     }
 }
 

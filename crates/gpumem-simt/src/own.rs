@@ -5,7 +5,8 @@
 //! same. A kernel that writes only through them has no race.
 
 use crate::{
-    Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, checker::Checker,
+    Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, access::place_of,
+    checker::Checker,
 };
 use bytemuck::Pod;
 use gpumem_core::Element;
@@ -116,9 +117,9 @@ macro_rules! own {
 
             #[inline(always)]
             #[track_caller]
-            unsafe fn load_part<F: Pod>(&self, $at: $index, part: impl FnOnce(*mut T) -> *mut F) -> F {
-                // SAFETY: the caller's promise.
-                unsafe { self.0.get_part($position, part) }
+            fn load_part<F: Pod>(&self, $at: $index, part: impl FnOnce(&mut T) -> &mut F) -> F {
+                // SAFETY: `place_of` has made it.
+                unsafe { self.0.get_part($position, place_of(part)) }
             }
         }
 
@@ -132,9 +133,9 @@ macro_rules! own {
 
             #[inline(always)]
             #[track_caller]
-            unsafe fn store_part<F>(&self, $at: $index, part: impl FnOnce(*mut T) -> *mut F, value: F) {
-                // SAFETY: the caller's promise.
-                unsafe { self.0.set_part($position, part, value) }
+            fn store_part<F: Pod>(&self, $at: $index, part: impl FnOnce(&mut T) -> &mut F, value: F) {
+                // SAFETY: `place_of` has made it.
+                unsafe { self.0.set_part($position, place_of(part), value) }
             }
         }
     )*};

@@ -1,7 +1,7 @@
 //! Reading and writing places: variables, fields of tuples, elements of arrays.
 
 use super::{
-    Code, Lower, Order, Value, error, order_of, own,
+    Code, Lower, Order, Value, error, local, order_of,
     parts::{Part, leads_to_part},
     witness,
 };
@@ -256,7 +256,8 @@ impl Lower {
         let at = write(positions);
         let (tree, ty, trees, value_tree) = (&array.tree, array.ty, &at.trees, &value.tree);
         let place = quote!(E::Index(&#tree, #ty, &[#(#trees),*]));
-        let [kept, at_name, new_name] = ["__value", "__at", "__new"].map(|name| Ident::new(name, own(span)));
+        let [kept, at_name, new_name] =
+            ["__value", "__at", "__new"].map(|name| Ident::new(name, local(span)));
         let Some((text, op)) = with else {
             let forms = [(&array.host, &at.host, &value.host), (&array.witness, &at.witness, &value.witness)];
             let [host, seen] = forms.map(|(array_form, at, value)| {

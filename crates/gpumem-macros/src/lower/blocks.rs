@@ -118,11 +118,10 @@ impl Lower {
         let value = self.expression(condition)?;
         let Value { host, witness, before, tree, .. } = value;
         let rest = arguments.iter().skip(1);
-        let path = &call.path;
         let mut all = before;
         all.push(quote!(S::Do(&E::Call("rust::require", &[#tree]))));
         Ok(Code {
-            host: quote_spanned!(call.span()=> #path!(#host #(, #rest)*);),
+            host: quote_spanned!(call.span()=> ::core::assert!(#host #(, #rest)*);),
             witness: quote_spanned!(call.span()=> let _: bool = #witness;),
             tree: all,
         })

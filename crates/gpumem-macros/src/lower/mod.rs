@@ -111,6 +111,11 @@ fn own(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
 
+/// A place for variables that the macro declares and uses itself: they are others than the user's of the same name.
+fn local(span: Span) -> Span {
+    Span::mixed_site().located_at(span)
+}
+
 /// The work-item that a body belongs to.
 pub(crate) fn item(span: Span) -> Ident {
     Ident::new("__item", own(span))

@@ -3,7 +3,7 @@
 //! Work-items may use different fields of one record at the same time. So the host reads and writes only the part that is
 //! named, as a GPU does, by its place in the element.
 
-use super::{Code, Lower, Order, error, order_of, own, witness};
+use super::{Code, Lower, Order, error, local, order_of, witness};
 use crate::names::VariableKind;
 use crate::names::member_name;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -31,9 +31,10 @@ impl Part {
     /// Reads it.
     pub(super) fn read(&self, span: Span) -> TokenStream {
         let Self { array, at, before, steps } = self;
-        let [place, at_name] = ["__place", "__at"].map(|name| Ident::new(name, own(span)));
-        let part = quote_spanned!(span=> __gpumem::Load::load_part(#array, #at_name, |#place| &raw mut (*#place)#steps));
-        let part = answered(&part, span);
+        let [place, at_name] = ["__place", "__at"].map(|name| Ident::new(name, local(span)));
+        let whole = whole(&place);
+        let part =
+            quote_spanned!(span=> __gpumem::Load::load_part(#array, #at_name, |#place| &mut #whole #steps));
         quote_spanned!(span=> {
             let #at_name = #at;
             #before
@@ -50,7 +51,7 @@ impl Part {
 
     /// Goes on to an element of an array in it.
     pub(super) fn index(mut self, index: &TokenStream, span: Span) -> Self {
-        let name = Ident::new(&format!("__k{}", self.before.clone().into_iter().count()), own(span));
+        let name = Ident::new(&format!("__k{}", self.before.clone().into_iter().count()), local(span));
         self.before.extend(quote_spanned!(span=> let #name: usize = #index;));
         let steps = &self.steps;
         self.steps = quote!(#steps[#name]);
@@ -58,9 +59,9 @@ impl Part {
     }
 }
 
-/// The call in a block that the macro answers for, and no lint asks the author about: it names a part of the element.
-fn answered(call: &TokenStream, span: Span) -> TokenStream {
-    quote_spanned!(own(span)=> unsafe { #call })
+/// The element behind its reference. Not by the reference alone, so that rustc's errors about its parts name its type.
+fn whole(place: &Ident) -> TokenStream {
+    quote_spanned!(place.span()=> (*#place))
 }
 
 /// Tells whether an expression may be a part of an element: otherwise the notes about the last one do not apply.
@@ -138,7 +139,7 @@ impl Lower {
         let mut indices = rest.iter().skip(count - 1).map(|(value, _)| value);
 
         let [kept, at_name, new, element, pointer] =
-            ["__value", "__at", "__new", "__element", "__place"].map(|name| Ident::new(name, own(span)));
+            ["__value", "__at", "__new", "__element", "__place"].map(|name| Ident::new(name, local(span)));
         let (mut lets, mut path, mut looks) = (TokenStream::new(), TokenStream::new(), TokenStream::new());
         let mut seen_lets = TokenStream::new();
         let (array_tree, array_ty, trees) = (&array.tree, array.ty, &at.trees);
@@ -152,7 +153,7 @@ impl Lower {
                 }
                 Step::Index(index) => {
                     let Some(index_value) = indices.next() else { continue };
-                    let name = Ident::new(&format!("__k{number}"), own(index.span()));
+                    let name = Ident::new(&format!("__k{number}"), local(index.span()));
                     let (host, seen, index_tree) =
                         (&index_value.host, &index_value.witness, &index_value.tree);
                     lets.extend(quote_spanned!(index.span()=> let #name: usize = #host;));
@@ -169,7 +170,8 @@ impl Lower {
         let watcher = witness(number, span);
         let (array_host, array_seen, base) = (&array.host, &array.witness, &root.expr);
         let (at_host, at_seen, host_value, seen_value) = (&at.host, &at.witness, &value.host, &value.witness);
-        let part = quote_spanned!(span=> |#pointer| &raw mut (*#pointer)#path);
+        let whole = whole(&pointer);
+        let part = quote_spanned!(span=> |#pointer| &mut #whole #path);
         let old = quote_spanned!(span=> __gpumem::Load::load_part(#array_host, #at_name, #part));
         let store = match array.is_local {
             true => {
@@ -179,12 +181,8 @@ impl Lower {
         };
         let compute = match with {
             None => quote!(#kept),
-            Some((_, op)) => {
-                let old = answered(&old, span);
-                quote_spanned!(op.span()=> #old #op #kept)
-            }
+            Some((_, op)) => quote_spanned!(op.span()=> #old #op #kept),
         };
-        let store = answered(&store, span);
         let host = quote_spanned!(span=> {
             let #kept = #host_value;
             let #at_name = #at_host;

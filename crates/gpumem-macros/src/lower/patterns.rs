@@ -1,6 +1,6 @@
 //! Patterns: of `let`, and of the arms of a `match`.
 
-use super::{Code, Lower, Value, error, own, witness};
+use super::{Code, Lower, Value, error, local, witness};
 use crate::names::member_name;
 use crate::names::{Variable, VariableKind};
 use proc_macro2::{Span, TokenStream};
@@ -146,8 +146,11 @@ impl Lower {
                 if let Some(word) = &ident.mutability {
                     return error(word, "a name in a `match` does not change: write `let mut` in its arm");
                 }
+                let (ident, path, whole) = (&ident.ident, &subject.path, subject_name(ident.ident.span()));
+                // A constant of this name would be a test: rustc refuses it here, where only a variable fits always.
+                subject.looks.extend(quote_spanned!(ident.span()=> let #ident = #whole #path;));
                 let variable = Variable { name: name.clone(), kind: VariableKind::Fixed, ty: subject.ty };
-                self.names.bind(&ident.ident.to_string(), variable);
+                self.names.bind(&ident.to_string(), variable);
                 None
             }
             Pat::Ident(ident) => {
@@ -272,7 +275,7 @@ fn both(all: Option<TokenStream>, next: Option<TokenStream>) -> Option<TokenStre
 
 /// The subject in the copy for rustc.
 fn subject_name(span: Span) -> proc_macro2::Ident {
-    proc_macro2::Ident::new("__subject", own(span))
+    proc_macro2::Ident::new("__subject", local(span))
 }
 
 /// The subject of a `match`: a variable of C++, and its witness.

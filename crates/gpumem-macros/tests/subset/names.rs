@@ -1,0 +1,183 @@
+//! Kernels whose names stand for something else than their letters say, and kernels that a `macro_rules` writes.
+
+use gpumem::{
+    Device, DeviceRecord,
+    kernel::{InOut, config_for_items, prelude::*},
+};
+use std::ops::{Deref, DerefMut};
+
+macro_rules! two_arrays {
+    ($name:ident, $t:ty) => {
+        // SAFETY: each work-item writes its own elements between barriers.
+        #[gpumem::kernel(unsafe)]
+        fn $name(y: SliceMut<$t>) {
+            let a = shared::<$t>([64]);
+            let b = shared::<$t>([64]);
+            let i = local_id(0);
+            a[i] = y[i];
+            b[i] = y[i] * 1000;
+            barrier(Local);
+            y[i] = a[63 - i] + b[63 - i];
+        }
+    };
+}
+two_arrays!(two_arrays, u32);
+
+#[test]
+fn arrays_that_one_macro_declares_are_different() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    // In check mode the body is not split.
+    for checks in [false, true] {
+        let mut y: Vec<u32> = (0..64).collect();
+        let kernel = two_arrays().race_checks(checks).load(&device).unwrap();
+        kernel.launch(&stream, &config_for_items(64, 64), (InOut(&mut y),)).unwrap();
+        let expected: Vec<u32> = (0..64).rev().map(|i| 1001 * i).collect();
+        assert_eq!(y, expected, "checks: {checks}");
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
+#[repr(C)]
+struct Row {
+    a: [usize; 4],
+}
+
+#[gpumem::kernel]
+fn names_of_the_expansion(y: Own<Row>) {
+    let i = global_id(0);
+    if i < y.len() {
+        let __value = 3usize;
+        let __at = 2usize;
+        let __k0 = 1usize;
+        let __new = 5usize;
+        y[own()].a[__value] = __at;
+        y[own()].a[__at] += __new;
+        y[own()].a[__k0] = y[own()].a[__at] + __k0;
+    }
+}
+
+#[test]
+fn variables_of_the_user_are_the_users() {
+    let mut y = [Row::default(); 2];
+    let device = Device::open("host").unwrap();
+    let kernel = names_of_the_expansion().load(&device).unwrap();
+    kernel.launch(&device.stream().unwrap(), &config_for_items(2, 2), (InOut(&mut y),)).unwrap();
+    assert_eq!(y, [Row { a: [0, 6, 5, 2] }; 2]);
+}
+
+/// Where `assert!` is a macro of the user's.
+mod with_own_assert {
+    use gpumem::kernel::prelude::*;
+
+    #[allow(unused_macros)]
+    macro_rules! assert {
+        ($($any:tt)*) => {};
+    }
+
+    #[gpumem::kernel]
+    pub(super) fn asserts(y: Own<u32>) {
+        let i = global_id(0);
+        if i < y.len() {
+            assert!(y[own()] < 3);
+            y[own()] = 7;
+        }
+    }
+}
+
+#[test]
+fn an_assertion_is_that_of_rust() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let kernel = with_own_assert::asserts().load(&device).unwrap();
+    let mut y = [9u32];
+    let launched = kernel.launch(&stream, &config_for_items(1, 1), (InOut(&mut y),));
+    launched.and_then(|()| stream.synchronize()).unwrap_err();
+}
+
+#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
+#[repr(C)]
+struct Inner {
+    v: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
+#[repr(C)]
+struct Wrap {
+    inner: Inner,
+}
+
+impl Deref for Wrap {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Wrap {
+    fn deref_mut(&mut self) -> &mut Inner {
+        self.inner.v += 1;
+        &mut self.inner
+    }
+}
+
+/// Its target is no part of it.
+#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
+#[repr(C)]
+struct Elsewhere {
+    w: u32,
+}
+
+impl Deref for Elsewhere {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &Inner { v: 7 }
+    }
+}
+
+impl DerefMut for Elsewhere {
+    fn deref_mut(&mut self) -> &mut Inner {
+        self.w = 5;
+        Box::leak(Box::new(Inner { v: 7 }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
+#[repr(C)]
+struct Outer {
+    a: Wrap,
+    b: Elsewhere,
+}
+
+#[gpumem::kernel]
+fn reads_through_deref(x: Slice<Outer>, y: Own<u32>) {
+    let i = global_id(0);
+    if i < y.len() {
+        y[own()] = x[0].a.v;
+    }
+}
+
+#[gpumem::kernel]
+fn reads_elsewhere(x: Slice<Outer>, y: Own<u32>) {
+    let i = global_id(0);
+    if i < y.len() {
+        y[own()] = x[0].b.v;
+    }
+}
+
+#[test]
+fn a_read_of_a_part_runs_nothing_on_the_element() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let x = stream.to_device(&[Outer::default()]).unwrap();
+    let kernel = reads_through_deref().load(&device).unwrap();
+    let mut y = vec![1u32; 100];
+    kernel.launch(&stream, &config_for_items(100, 64), (&x, InOut(&mut y))).unwrap();
+    assert_eq!((x.get(0).unwrap(), y), (Outer::default(), vec![0; 100]));
+
+    let kernel = reads_elsewhere().load(&device).unwrap();
+    let mut y = [1u32];
+    let launched = kernel.launch(&stream, &config_for_items(1, 1), (&x, InOut(&mut y)));
+    let message = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(message.contains("does not lie in the element"), "{message}");
+}
