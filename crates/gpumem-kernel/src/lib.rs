@@ -10,6 +10,7 @@ mod cache;
 pub mod codegen;
 mod definition;
 mod form;
+mod identifier;
 mod images;
 mod launch;
 mod loaded_module;

@@ -4,6 +4,7 @@ use super::{
     Kernel,
     arguments::{ArgumentCollector, HostArrays},
     cache,
+    identifier::check_name,
     source::text_of,
 };
 use gpumem_core::{
@@ -28,7 +29,8 @@ pub struct UntypedKernelDef {
 }
 
 impl UntypedKernelDef {
-    /// A kernel of this name with these parameters, still without source and body. None of them lies in constant memory.
+    /// A kernel of this name with these parameters, still without source and body. None of them lies in constant memory. With a
+    /// source, the name is an identifier of C++; [`load`](Self::load) refuses others.
     ///
     /// # Safety
     /// The conditions of [`KernelDef::new`](super::KernelDef::new), for the source and for the host's function.
@@ -96,6 +98,7 @@ impl UntypedKernelDef {
             }
             (Lowering::Source(_), None, _) => return Err(missing("a kernel without source for a GPU")),
             (Lowering::Source(_), Some(source), _) => {
+                check_name(&self.name)?;
                 let text = text_of(&self.parameters, source, &self.name, barrier.wave_size(), self.bounds, 0);
                 cache::program(core, text, &options)?
             }

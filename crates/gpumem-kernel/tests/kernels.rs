@@ -197,6 +197,17 @@ fn a_kernel_without_a_body_for_the_device_is_unsupported() {
 }
 
 #[test]
+fn a_name_that_is_no_identifier_is_refused() {
+    let device = Device::<Host>::open("host").unwrap();
+    for name in ["", "1k", "k()", "k(slice<f32> x) { } GPUMEM_KERNEL k2", "k\n#define f32 f64"] {
+        // SAFETY: it does nothing.
+        let kernel = unsafe { KernelDef::<(f32,)>::new(name) }.host_loop(|_: &WorkItemIds<'_>, _| {});
+        let error = kernel.load(&device).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{name:?}: {error}");
+    }
+}
+
+#[test]
 fn a_failed_kernel_copies_no_results_back() {
     for device in devices() {
         // SAFETY: an index past the end is refused by the body's own checks.

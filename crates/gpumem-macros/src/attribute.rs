@@ -1,5 +1,6 @@
 //! The words in the brackets of `#[kernel(..)]`.
 
+use crate::names;
 use proc_macro2::Span;
 use syn::{
     Ident, LitStr, Path, Token, ext::IdentExt, parse::Parse, parse::ParseStream, parse_quote,
@@ -35,7 +36,14 @@ impl Parse for Word {
         Ok(match word.to_string().as_str() {
             "unsafe" => Self::Unsafe(word.span()),
             "unchecked" => Self::Unchecked(word.span()),
-            "name" => Self::Name(value(input)?),
+            "name" => {
+                let name = value(input)?;
+                if !names::is_identifier(&name.value()) {
+                    let what = "a kernel's name is an identifier of C++: letters, digits and `_`, and no digit first";
+                    return Err(syn::Error::new(name.span(), what));
+                }
+                Self::Name(name)
+            }
             "flag" => Self::Flag(value(input)?),
             "crate" => {
                 input.parse::<Token![=]>()?;

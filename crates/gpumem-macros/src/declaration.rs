@@ -107,6 +107,43 @@ pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStrea
     seen
 }
 
+/// The claim that `__gpumem` is gpumem: its scope does not compile if one of these names is another's. All that the expansion
+/// calls belongs to them, by a path.
+pub(crate) fn origin() -> TokenStream {
+    quote! {
+        struct __Origin;
+        // SAFETY: there is nothing to promise.
+        #[allow(clippy::undocumented_unsafe_blocks)]
+        unsafe impl __gpumem::Origin for __Origin {
+            fn __gpumem_names<T>(
+                _: (
+                    &dyn __gpumem::DeviceType,
+                    &dyn __gpumem::Load<(), Elem = ()>,
+                    &dyn __gpumem::Store<(), Elem = ()>,
+                    &dyn __gpumem::StoreLocal<(), Elem = ()>,
+                ),
+                _: (
+                    __gpumem::Answer<T, T>,
+                    __gpumem::Calls<'_>,
+                    __gpumem::Constant,
+                    __gpumem::E,
+                    __gpumem::Fault,
+                    __gpumem::KernelDef<T>,
+                    __gpumem::Language,
+                    __gpumem::Parameter,
+                    __gpumem::Phases<'_>,
+                    __gpumem::PrintedProgram,
+                    __gpumem::Private<T>,
+                    __gpumem::S,
+                    __gpumem::Witness<T>,
+                    __gpumem::WorkItem<'_>,
+                    __gpumem::WorkItemIds<'_>,
+                ),
+            ) {}
+        }
+    }
+}
+
 /// The expression that makes the `Program` of a walked body. `closure` are the parameters of the copy for rustc,
 /// `begin` the code before its body.
 pub(crate) fn program(
@@ -127,7 +164,7 @@ pub(crate) fn program(
     let witnesses: Vec<Ident> = lower.witnesses.iter().enumerate().map(numbered).collect();
     let infos = lower.witnesses.iter().enumerate().map(|(number, span)| {
         let witness = lower::witness(number, *span);
-        quote_spanned!(*span=> __gpumem::type_of(&#witness))
+        quote_spanned!(*span=> __gpumem::Language::type_of(&#witness))
     });
     let numbered = |(number, span): (usize, &Span)| lower::function_witness(number, *span);
     let functions: Vec<Ident> = lower.functions.iter().enumerate().map(numbered).collect();
@@ -141,14 +178,14 @@ pub(crate) fn program(
             __gpumem::PrintedProgram {
                 name: #name,
                 file: ::core::file!(),
-                parameters: ::std::vec![#(__gpumem::Parameter {
+                parameters: __gpumem::Language::list([#(__gpumem::Parameter {
                     name: #texts,
                     info: <#types as __gpumem::DeviceType>::device_type(),
-                }),*],
+                }),*]),
                 result: <#result as __gpumem::DeviceType>::device_type(),
-                types: ::std::vec![#(#infos),*],
-                constants: ::std::vec![#(#constants),*],
-                functions: ::std::vec![#(__gpumem::function_of(&#functions, __calls)),*],
+                types: __gpumem::Language::list([#(#infos),*]),
+                constants: __gpumem::Language::list([#(#constants),*]),
+                functions: __gpumem::Language::list([#(__gpumem::Language::function_of(&#functions, __calls)),*]),
                 body: {
                     use __gpumem::{E, S};
                     static BODY: &[S] = &[#(#tree),*];
@@ -219,19 +256,22 @@ fn written(
             )
         },
     };
+    // The names below are gpumem's own, which `origin` claims; else another could stand for one of them.
     // The block has the span of the author's `unsafe`, braces and all: otherwise lints attribute it to the macro.
     // Without that word it is the macro's own: rustc has checked the parameters, and the body writes only to them.
     let promise = attribute.unsafe_word.unwrap_or_else(Span::mixed_site);
     let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDef::new(#symbol) });
     let race_free = attribute.unsafe_word.is_none().then(|| {
-        let checks = types.iter().map(|ty| quote_spanned!(ty.span()=> __gpumem::race_free::<#ty>();));
+        let checks =
+            types.iter().map(|ty| quote_spanned!(ty.span()=> __gpumem::Language::race_free::<#ty>();));
         quote!(#(#checks)*)
     });
-    let closure = quote!(#item: __gpumem::WorkItem<'static>, #arguments);
+    let (closure, origin) = (quote!(#item: __gpumem::WorkItem<'static>, #arguments), origin());
     let program = program(&symbol, &quote!(()), parameters, lower, &closure, &quote!(#unpacked #seen), code);
     quote! {
         #head {
             use #root::kernel::codegen as __gpumem;
+            #origin
             let __calls = &__gpumem::Calls::KERNEL;
             #race_free
             #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
@@ -239,7 +279,7 @@ fn written(
             // clippy does not see a comment above the attribute.
             #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
-            __declaration.source(&__program.source()) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
+            __declaration.source(&__gpumem::PrintedProgram::source(&__program)) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
                 .sealed()
         }
     }

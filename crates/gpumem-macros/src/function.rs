@@ -2,7 +2,7 @@
 
 use crate::{
     attribute::Attribute,
-    declaration::{all_of, declare, program},
+    declaration::{all_of, declare, origin, program},
     lower::{Code, Lower},
     names,
     signature::{self, Parameter, ParameterKind, Role},
@@ -55,10 +55,11 @@ fn walked(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStream> 
     }
     let Code { host, .. } = &code;
     let result = result(function);
-    let closure = heads(&parameters);
-    let closure = quote!(#(#closure),*);
+    // Variables, not parameters of the closure: their witnesses are outside of it, and have their lifetimes.
+    let given = heads(&parameters);
+    let begin = quote!(#(let #given = __gpumem::Language::given();)* #seen);
     let symbol = names::allowed(&function.sig.ident.to_string());
-    let tree = program(&symbol, &result, &parameters, &lower, &closure, &seen, &code);
+    let tree = program(&symbol, &result, &parameters, &lower, &TokenStream::new(), &begin, &code);
     Ok(pieces(attribute, function, &parameters, host, Some(&tree)))
 }
 
@@ -116,6 +117,7 @@ fn pieces(
     let program = program.map_or(quote!(loop {}), TokenStream::clone);
     let instance = quote_spanned!(name.span()=> #name);
     let operation = operation(parameters, &result, &impl_generics, name, &type_generics, clauses);
+    let origin = origin();
     let conditions: Vec<_> = attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
     let turbofish = type_generics.as_turbofish();
     let arguments = parameters.iter().map(|parameter| &parameter.name);
@@ -141,18 +143,22 @@ fn pieces(
         #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
         const _: () = {
             use #root::kernel::codegen as __gpumem;
+            #origin
 
             impl #impl_generics #name #type_generics #clauses {
                 #[doc(hidden)]
                 #[inline(always)]
-                #vis fn #call(_: &__gpumem::Witness<Self>, #(#plain),*) -> #result {
-                    #name #turbofish (#(#arguments),*)
+                #vis fn #call(_: &__gpumem::Witness<Self>, #(#plain),*) -> __gpumem::Answer<Self, #result> {
+                    let __answer = #name #turbofish (#(#arguments),*);
+                    // SAFETY: the function has given it.
+                    unsafe { __gpumem::Answer::new(__answer) }
                 }
             }
 
             #operation
 
-            impl #impl_generics __gpumem::DeviceFunction for #name #type_generics #clauses {
+            // SAFETY: the tree is that of the function.
+            unsafe impl #impl_generics __gpumem::DeviceFunction for #name #type_generics #clauses {
                 fn program(__calls: &__gpumem::Calls<'_>) -> __gpumem::PrintedProgram {
                     #program
                 }
@@ -181,11 +187,12 @@ fn operation(
     };
     let call = Ident::new("__call", name.span());
     quote! {
-        impl #impl_generics __gpumem::#operation<#(#types),*> for #name #type_generics #clauses {
+        // SAFETY: it calls the function.
+        unsafe impl #impl_generics __gpumem::#operation<#(#types),*> for #name #type_generics #clauses {
             type Output = #result;
 
             #[inline(always)]
-            fn __call(witness: &__gpumem::Witness<Self>, #(#names: #types),*) -> #result {
+            fn __call(witness: &__gpumem::Witness<Self>, #(#names: #types),*) -> __gpumem::Answer<Self, #result> {
                 // The function beside the trait, which comes first.
                 Self::#call(witness, #(#names),*)
             }

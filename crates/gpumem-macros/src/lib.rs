@@ -11,7 +11,10 @@
 //!   (`gpumem_kernel::codegen`), and the tree the witness's number.
 //! * Tokens of the user keep their places in all copies, and so do the calls that are made of them: rustc's errors, panics and
 //!   faults name the user's lines. rustc tells equal errors of two copies once.
-//! * The expansion names `gpumem` by the path in `crate = ..`, and no other name of the user's scope.
+//! * The expansion names `gpumem` by the path in `crate = ..`, and no other name of the user's scope. The path is the user's to
+//!   define, so nothing `unsafe` rests on it alone: the scope claims that the names on it are gpumem's (`declaration::origin`),
+//!   and all that it calls are functions of these types and traits, by a path and not as methods that a trait of the user's
+//!   could have too. A record's promises are made by a macro of gpumem, of the structure itself (`record`).
 
 mod attribute;
 mod declaration;
@@ -64,7 +67,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// |---|---|
 /// | `unsafe` | the author answers for races: an element that one work-item writes is used by another only after a barrier of the same group, or atomically by both |
 /// | `unchecked` | a GPU does not check indices, divisors and steps; the author answers for them. Needs `unsafe` |
-/// | `name = ".."` | the kernel's symbol, where it is not the function's name |
+/// | `name = ".."` | the kernel's symbol, where it is not the function's name: an identifier of C++ |
 /// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag`. Needs `unsafe` |
 /// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
 ///

@@ -73,6 +73,12 @@ pub(crate) fn allowed(name: &str) -> String {
     text.replace("__", "_u_")
 }
 
+/// Whether a text is one identifier of C++.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    text.starts_with(is_letter) && text.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+}
+
 impl Names {
     pub(crate) fn enter(&mut self) {
         self.scopes.push(HashMap::new());

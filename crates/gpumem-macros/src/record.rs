@@ -1,8 +1,12 @@
 //! `#[derive(DeviceRecord)]`: structures with the same form on the host and on a GPU, and enums without fields.
+//!
+//! The path to gpumem and every name around the structure are the user's to define. So the expansion has no `unsafe` of its own:
+//! it names the fields to a macro of gpumem, which checks the structure itself and makes the promises, by paths of its own. Who
+//! puts another macro there has only what that macro writes.
 
 use crate::names;
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::quote;
 use syn::{
     Attribute, Data, DataEnum, DataStruct, DeriveInput, Fields, Ident, Path, parse_quote, spanned::Spanned,
 };
@@ -69,46 +73,20 @@ fn record(input: &DeriveInput, data: &DataStruct, root: &Path) -> syn::Result<To
         let what = "a record is laid out as in C++: put `#[repr(C)]` before it";
         return Err(syn::Error::new(name.span(), what));
     }
+    // The word is the better place for an error. What decides is the layout, which the expansion asks for.
     if let Some(word) =
         representation(&input.attrs)?.iter().find(|word| *word == "packed" || *word == "align")
     {
         let what = "a record has the alignment of its fields: C++ lays it out by `#[repr(C)]` alone";
         return Err(syn::Error::new(word.span(), what));
     }
-    let fields: Vec<_> =
-        fields.named.iter().filter_map(|field| Some((field.ident.as_ref()?, &field.ty))).collect();
-    let listed = fields.iter().map(|(field, ty)| {
-        let text = names::allowed(&field.to_string());
-        quote_spanned!(ty.span()=> .field::<#ty>(#text, ::core::mem::offset_of!(#name, #field)))
+    let fields = fields.named.iter().filter_map(|field| {
+        let name = field.ident.as_ref()?;
+        let text = names::allowed(&name.to_string());
+        Some(quote!(#name #text))
     });
-    let plain = fields.iter().map(|(_, ty)| quote_spanned!(ty.span()=> is_element::<#ty>();));
-    let sizes = fields.iter().map(|(_, ty)| quote!(+ ::core::mem::size_of::<#ty>()));
     let text = names::allowed(&name.to_string());
-    Ok(quote! {
-        const _: () = {
-            use #root::kernel::codegen as __gpumem;
-
-            const fn is_element<T: __gpumem::Element>() {}
-            const _: () = { #(#plain)* };
-            const _: () = assert!(
-                ::core::mem::size_of::<#name>() == 0 #(#sizes)*,
-                "a record has no padding: order its fields by size, or add fields that fill it"
-            );
-
-            // SAFETY: zeros are a value of each field.
-            unsafe impl __gpumem::bytemuck::Zeroable for #name {}
-            // SAFETY: laid out as in C, without padding, and each field is plain data.
-            unsafe impl __gpumem::bytemuck::Pod for #name {}
-
-            // SAFETY: the source declares a structure of these fields, whose layout the compiler compares.
-            #[diagnostic::do_not_recommend]
-            unsafe impl __gpumem::DeviceType for #name {
-                fn device_type() -> __gpumem::TypeInfo {
-                    __gpumem::Fields::default() #(#listed)* .record::<#name>(::core::module_path!(), #text)
-                }
-            }
-        };
-    })
+    Ok(quote!(#root::kernel::codegen::device_record! { #name #text { #(#fields)* } }))
 }
 
 fn enumeration(input: &DeriveInput, data: &DataEnum, root: &Path) -> syn::Result<TokenStream> {
@@ -125,23 +103,5 @@ fn enumeration(input: &DeriveInput, data: &DataEnum, root: &Path) -> syn::Result
         let what = "an enum of kernels is a number: put `#[repr(u32)]` before it";
         return Err(syn::Error::new(name.span(), what));
     };
-    Ok(quote! {
-        const _: () = {
-            use #root::kernel::codegen as __gpumem;
-
-            // SAFETY: it is this number.
-            #[diagnostic::do_not_recommend]
-            unsafe impl __gpumem::DeviceType for #name {
-                fn device_type() -> __gpumem::TypeInfo {
-                    <#number as __gpumem::DeviceType>::device_type()
-                }
-            }
-
-            impl __gpumem::DeviceConst for #name {
-                fn literal(&self) -> ::std::string::String {
-                    __gpumem::DeviceConst::literal(&(*self as #number))
-                }
-            }
-        };
-    })
+    Ok(quote!(#root::kernel::codegen::device_enum! { #name #number }))
 }

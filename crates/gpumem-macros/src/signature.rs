@@ -1,7 +1,7 @@
 //! The head of a kernel.
 
-use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{
     FnArg, GenericArgument, Ident, ItemFn, Pat, PathArguments, ReturnType, Type, parse_quote,
     spanned::Spanned,
@@ -93,7 +93,7 @@ impl Parameter {
             ParameterKind::Value => quote_spanned!(name.span()=> let #mutability #name = #name.0;),
             ParameterKind::Number => quote_spanned!(name.span()=> let #mutability #name = *#name;),
             ParameterKind::Named => {
-                quote_spanned!(self.ty.span()=> let #mutability #name = __gpumem::unpack(#name);)
+                quote_spanned!(self.ty.span()=> let #mutability #name = __gpumem::Language::unpack(#name);)
             }
         }
     }
@@ -150,6 +150,10 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
         if role == Role::Kernel {
             without_device_size(&argument.ty, &mut refuse);
         }
+        if let Some(span) = hides_names(argument.ty.to_token_stream()) {
+            refuse(span, "write the type's own path: the expansion repeats it beside names of its own");
+            continue;
+        }
         match (&*argument.pat, &*argument.ty) {
             (_, Type::Reference(ty)) => {
                 let what = "a kernel takes `Slice`, `SliceMut`, `View`, `ViewMut`, `Own`, `OwnView`, constants and numbers, no references";
@@ -189,6 +193,24 @@ pub(crate) fn own_for(ty: &Type) -> Option<&'static str> {
         "ViewMut" => Some("OwnView"),
         _ => None,
     }
+}
+
+/// Where a type begins with a name of the expansion, or may: below its `use` that would be another type than in the head.
+fn hides_names(ty: TokenStream) -> Option<Span> {
+    let mut last = None;
+    for token in ty {
+        let found = match &token {
+            TokenTree::Ident(name) if *name == "__gpumem" || *name == "__Origin" => Some(name.span()),
+            TokenTree::Punct(mark) if mark.as_char() == '!' => last,
+            TokenTree::Group(group) => hides_names(group.stream()),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+        last = Some(token.span());
+    }
+    None
 }
 
 /// The last part of a type's path.

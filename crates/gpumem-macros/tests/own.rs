@@ -12,13 +12,35 @@ use gpumem::{
     Backend, Bool, ErrorKind, LaunchConfig,
     generic::{Device, Stream},
     host::Host,
-    kernel::{HostForm, In, InOut, KernelDef, Out, Parameters, SliceMut, Value, config_for_items},
+    kernel::{HostForm, In, InOut, KernelDef, Out, Own, Parameters, SliceMut, Value, config_for_items},
     ndarray::{Array2, Array3},
     s,
 };
 use gpumem_cuda::Cuda;
 use gpumem_roc::Roc;
 use own::*;
+
+/// A trait of a user's for a type that expansions use.
+#[allow(dead_code)] // no expansion calls it
+trait Printed {
+    fn source(self) -> String;
+}
+
+impl Printed for gpumem::kernel::codegen::PrintedProgram {
+    fn source(self) -> String {
+        "any C++".to_owned()
+    }
+}
+
+#[gpumem::kernel]
+fn printed(y: Own<u32>) {
+    y[own()] = 1u32;
+}
+
+#[test]
+fn a_kernels_source_is_the_librarys() {
+    assert!(printed().source_text().unwrap().contains("GPUMEM_KERNEL printed("));
+}
 
 // SAFETY: it writes nothing.
 #[gpumem::kernel(unsafe)]

@@ -2,7 +2,7 @@
 
 use crate::kernel::{
     DeviceType, Numeric, UnaryFunction,
-    codegen::{Calls, DeviceFunction, E, Parameter, PrintedProgram, S, Witness},
+    codegen::{Answer, Calls, DeviceFunction, E, Parameter, PrintedProgram, S, Witness},
 };
 use gpumem_macros::device;
 use half::{bf16, f16};
@@ -44,9 +44,14 @@ pub(crate) fn is_larger<T: Numeric>(a: T, b: T) -> bool {
 
 /// A number that can be converted to another type as Rust's `as` does it: integers wrap, floats become integers towards zero,
 /// saturate, and NaN becomes 0. `f16` and `bf16` convert by way of `f32`.
-pub trait CastTo<U>: Numeric {
+pub trait CastTo<U>: Numeric + sealed::Conversion<U> {
     /// Returns the converted number.
     fn cast_to(self) -> U;
+}
+
+mod sealed {
+    /// A conversion that Rust and C++ have.
+    pub trait Conversion<U> {}
 }
 
 /// The function `x as U`: written by hand, because Rust has no `as` between generic types.
@@ -55,7 +60,8 @@ pub(crate) enum Cast<T, U> {
     Never(PhantomData<fn(T) -> U>),
 }
 
-impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
+// SAFETY: the tree is `x as U`.
+unsafe impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
     fn program(_: &Calls<'_>) -> PrintedProgram {
         static BODY: &[S] = &[S::Give(&E::Cast(0, 1, &E::Var("x")))];
         let (from, to) = (<T as DeviceType>::device_type(), <U as DeviceType>::device_type());
@@ -72,18 +78,22 @@ impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
     }
 }
 
-impl<T: CastTo<U>, U: Numeric> UnaryFunction<T> for Cast<T, U> {
+// SAFETY: `x as U`, of which all implementations are below.
+unsafe impl<T: CastTo<U>, U: Numeric> UnaryFunction<T> for Cast<T, U> {
     type Output = U;
 
     #[inline(always)]
-    fn __call(_: &Witness<Self>, x: T) -> U {
-        x.cast_to()
+    fn __call(_: &Witness<Self>, x: T) -> Answer<Self, U> {
+        // SAFETY: `x as U`.
+        unsafe { Answer::new(x.cast_to()) }
     }
 }
 
 macro_rules! casts {
     ($($from:ident)*; $to:tt) => {$( casts!(@from $from $to); )*};
     (@from $from:ident [$($to:ident)*]) => {$(
+        impl sealed::Conversion<$to> for $from {}
+
         impl CastTo<$to> for $from {
             #[inline(always)]
             fn cast_to(self) -> $to {

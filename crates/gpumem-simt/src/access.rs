@@ -27,7 +27,10 @@ pub trait Load<I> {
     /// Reads a part of an element, and of memory that work-items share nothing but that part.
     #[inline(always)]
     #[track_caller]
-    fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F) -> F {
+    fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F) -> F
+    where
+        Self: Sized,
+    {
         *part(&mut self.load(at))
     }
 }
@@ -43,7 +46,9 @@ pub trait Store<I>: Load<I> {
     fn store(&self, at: I, value: Self::Elem);
 
     /// Writes a part of an element, and leaves the rest unchanged.
-    fn store_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F, value: F);
+    fn store_part<F: Pod>(&self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F, value: F)
+    where
+        Self: Sized;
 }
 
 /// An array of one work-item, whose elements it writes with the index `I`.
@@ -61,6 +66,7 @@ pub trait StoreLocal<I>: Load<I> {
     #[track_caller]
     fn store_local_part<F>(&mut self, at: I, part: impl FnOnce(&mut Self::Elem) -> &mut F, value: F)
     where
+        Self: Sized,
         I: Copy,
     {
         let mut element = self.load(at);
@@ -150,7 +156,7 @@ stores! {
 
 // References that a kernel passes on, as the parameters of a kernel.
 #[diagnostic::do_not_recommend]
-impl<I, A: Load<I> + ?Sized> Load<I> for &A {
+impl<I, A: Load<I>> Load<I> for &A {
     type Elem = A::Elem;
 
     #[inline(always)]
@@ -167,7 +173,7 @@ impl<I, A: Load<I> + ?Sized> Load<I> for &A {
 }
 
 #[diagnostic::do_not_recommend]
-impl<I, A: Store<I> + ?Sized> Store<I> for &A {
+impl<I, A: Store<I>> Store<I> for &A {
     #[inline(always)]
     #[track_caller]
     fn store(&self, at: I, value: A::Elem) {

@@ -3,17 +3,55 @@
 //! An [`OwnId`] is the place of a work-item in the launch, and nothing makes one but [`WorkItemIds::own`]. A launch has no
 //! more axes than an [`Own`] or [`OwnView`] among its parameters ([`Parameter::OWN_AXES`]), so no two work-items have the
 //! same. A kernel that writes only through them has no race.
+//!
+//! A body may run any code of the user's: operators, conversions, methods of its traits. None of it can keep an [`OwnId`] for
+//! another work-item: its lifetime is one that a body is given for its call, so no static and no other call can hold it, and it
+//! stays on its thread.
 
 use crate::{
     Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, access::place_of,
-    checker::Checker,
+    checker::Checker, phases::PhaseItem,
 };
 use bytemuck::Pod;
 use gpumem_core::Element;
+use std::marker::PhantomData;
 
 /// The index of a work-item's own element in an array of `N` axes: its global ids, that along x last.
+///
+/// It cannot be kept beyond the call of the body that asked for it:
+///
+/// ```compile_fail
+/// # use gpumem_simt::{OwnId, WorkItemIds};
+/// # use std::cell::RefCell;
+/// fn keep(ids: &WorkItemIds<'_>, kept: &RefCell<Option<OwnId<'static, 1>>>) {
+///     *kept.borrow_mut() = Some(ids.own());
+/// }
+/// ```
+///
+/// nor given to another thread:
+///
+/// ```compile_fail
+/// # use gpumem_simt::OwnId;
+/// fn is_send<T: Send>(_: T) {}
+/// fn send(own: OwnId<'_, 1>) {
+///     is_send(own);
+/// }
+/// ```
+///
+/// Within the call it is a value as others:
+///
+/// ```
+/// # use gpumem_simt::{OwnId, WorkItemIds};
+/// # use std::cell::RefCell;
+/// fn keep<'g>(ids: &WorkItemIds<'g>, kept: &RefCell<Option<OwnId<'g, 1>>>) {
+///     *kept.borrow_mut() = Some(ids.own());
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnId<const N: usize>([usize; N]);
+pub struct OwnId<'g, const N: usize>([usize; N], Bound<'g>);
+
+/// Neither a shorter nor a longer lifetime will do, nor another thread.
+type Bound<'g> = PhantomData<*mut &'g ()>;
 
 /// A packed array in global memory, of which each work-item reads and writes the element with the number of its global id:
 /// `gpumem::slice<T>` on a device. A launch has one axis.
@@ -31,16 +69,29 @@ const fn check_rank(rank: usize) {
     assert!(rank >= 1 && rank <= 3, "a launch has three axes: an own element has an index of one to three");
 }
 
-impl WorkItemIds<'_> {
+impl<'g> WorkItemIds<'g> {
     /// The index of the work-item's own element in an [`Own`] or [`OwnView`].
     #[inline(always)]
-    pub fn own<const N: usize>(&self) -> OwnId<N> {
-        const { check_rank(N) };
-        OwnId(std::array::from_fn(|axis| self.global_id(N - 1 - axis)))
+    pub fn own<const N: usize>(&self) -> OwnId<'g, N> {
+        own_of(self)
     }
 }
 
-impl<const N: usize> Indices<N> for OwnId<N> {
+impl<'g> PhaseItem<'_, 'g> {
+    /// As [`WorkItemIds::own`]; it may be kept across the barriers of the call.
+    #[inline(always)]
+    pub fn own<const N: usize>(&self) -> OwnId<'g, N> {
+        own_of(self)
+    }
+}
+
+#[inline(always)]
+fn own_of<'g, const N: usize>(ids: &WorkItemIds<'_>) -> OwnId<'g, N> {
+    const { check_rank(N) };
+    OwnId(std::array::from_fn(|axis| ids.global_id(N - 1 - axis)), PhantomData)
+}
+
+impl<const N: usize> Indices<N> for OwnId<'_, N> {
     #[inline(always)]
     fn positions(self) -> [usize; N] {
         self.0
@@ -49,7 +100,7 @@ impl<const N: usize> Indices<N> for OwnId<N> {
 
 /// The position along an axis.
 #[diagnostic::do_not_recommend]
-impl<const N: usize> Load<usize> for OwnId<N> {
+impl<const N: usize> Load<usize> for OwnId<'_, N> {
     type Elem = usize;
 
     #[inline(always)]
@@ -141,8 +192,8 @@ macro_rules! own {
     )*};
 }
 own! {
-    [] Own<T>, OwnId<1>, at => at.0[0];
-    [const N: usize] OwnView<T, N>, OwnId<N>, at => at;
+    [] Own<T>, OwnId<'_, 1>, at => at.0[0];
+    [const N: usize] OwnView<T, N>, OwnId<'_, N>, at => at;
 }
 
 macro_rules! parameters {

@@ -37,8 +37,8 @@ pub struct Phases<'g> {
 
 /// A work-item between two barriers, with its [`WorkItemIds`].
 #[derive(Debug)]
-pub struct PhaseItem<'g> {
-    ids: WorkItemIds<'g>,
+pub struct PhaseItem<'i, 'g> {
+    ids: WorkItemIds<'i>,
     group: &'g Group<'g>,
     linear: u32,
 }
@@ -96,7 +96,7 @@ impl<'g> Phases<'g> {
 
     /// Returns the first work-item, which computes the values that all share.
     #[inline(always)]
-    pub fn first(&self) -> PhaseItem<'g> {
+    pub fn first(&self) -> PhaseItem<'g, 'g> {
         let group = self.group;
         PhaseItem { ids: WorkItemIds::new(&group.ids, group.ids.first_x(), [0; 3]), group, linear: 0 }
     }
@@ -106,7 +106,7 @@ impl<'g> Phases<'g> {
     /// # Errors
     /// Returns the first fault, in programs that do not unwind.
     #[inline(always)]
-    pub fn each(&self, run: impl FnMut(&PhaseItem<'_>)) -> Result<(), Fault> {
+    pub fn each(&self, run: impl FnMut(&PhaseItem<'_, 'g>)) -> Result<(), Fault> {
         self.rows(&self.group.ids, run)
     }
 
@@ -120,7 +120,7 @@ impl<'g> Phases<'g> {
         &self,
         arguments: &P,
         extents: &[usize],
-        mut run: impl FnMut(&PhaseItem<'_>),
+        mut run: impl FnMut(&PhaseItem<'_, 'g>),
     ) -> Result<(), Fault> {
         let sizes = self.group.ids.group_size;
         let least = extents.iter().copied().fold(usize::MAX, usize::min);
@@ -144,7 +144,7 @@ impl<'g> Phases<'g> {
     }
 
     #[inline(always)]
-    fn rows(&self, ids: &GroupIds, mut run: impl FnMut(&PhaseItem<'_>)) -> Result<(), Fault> {
+    fn rows(&self, ids: &GroupIds, mut run: impl FnMut(&PhaseItem<'_, 'g>)) -> Result<(), Fault> {
         let (group, first) = (self.group, ids.first_x());
         let [width, height, depth] = ids.group_size;
         let mut row = 0;
@@ -320,16 +320,16 @@ fn lanes<T: Element>(given: &[T]) -> [T; LANES] {
     lanes
 }
 
-impl<'g> Deref for PhaseItem<'g> {
-    type Target = WorkItemIds<'g>;
+impl<'i> Deref for PhaseItem<'i, '_> {
+    type Target = WorkItemIds<'i>;
 
     #[inline(always)]
-    fn deref(&self) -> &WorkItemIds<'g> {
+    fn deref(&self) -> &WorkItemIds<'i> {
         &self.ids
     }
 }
 
-impl<'g> PhaseItem<'g> {
+impl<'g> PhaseItem<'_, 'g> {
     /// Makes writes before it visible to other groups before writes after it.
     pub fn memory_fence(&self) {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -394,13 +394,13 @@ impl<T: Copy> Private<T> {
 
     /// Returns the value of a work-item.
     #[inline(always)]
-    pub fn get(&self, item: &PhaseItem<'_>) -> T {
+    pub fn get(&self, item: &PhaseItem<'_, '_>) -> T {
         self.0[item.linear as usize]
     }
 
     /// Sets the value of a work-item.
     #[inline(always)]
-    pub fn set(&mut self, item: &PhaseItem<'_>, value: T) {
+    pub fn set(&mut self, item: &PhaseItem<'_, '_>, value: T) {
         match self.0.get_mut(item.linear as usize) {
             Some(place) => *place = value,
             None => self.make(item.group.items(), value),

@@ -26,19 +26,24 @@ impl Constant {
 }
 
 /// A value that may be a constant of a kernel.
+///
+/// # Safety
+/// The literal is one expression of C++, of the type's name in device code, without effects: it is printed into the source of
+/// every kernel that names the constant.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no constant of kernels",
     label = "a constant of the type `{Self}`, which a GPU does not know",
     note = "constants of kernels are numbers, `bool`, and arrays, records and enums of them"
 )]
-pub trait DeviceConst: DeviceType {
+pub unsafe trait DeviceConst: DeviceType {
     /// The value as C++ has it.
     fn literal(&self) -> String;
 }
 
 macro_rules! integers {
     ($($type:ty)*) => {$(
-        impl DeviceConst for $type {
+        // SAFETY: a literal of the type.
+        unsafe impl DeviceConst for $type {
             fn literal(&self) -> String {
                 // C++ has no negative literals: that of the least number is too long for its type.
                 match *self == <$type>::MIN && *self as i128 != 0 {
@@ -63,7 +68,8 @@ pub(super) fn integer(digits: &str, name: &str) -> String {
     if digits.starts_with('-') { format!("({text})") } else { text }
 }
 
-impl DeviceConst for f32 {
+// SAFETY: a literal of the type.
+unsafe impl DeviceConst for f32 {
     fn literal(&self) -> String {
         match self.is_finite() {
             true => signed(format!("{self:?}f")),
@@ -72,7 +78,8 @@ impl DeviceConst for f32 {
     }
 }
 
-impl DeviceConst for f64 {
+// SAFETY: a literal of the type.
+unsafe impl DeviceConst for f64 {
     fn literal(&self) -> String {
         match self.is_finite() {
             true => signed(format!("{self:?}")),
@@ -85,31 +92,36 @@ fn signed(text: String) -> String {
     if text.starts_with('-') { format!("({text})") } else { text }
 }
 
-impl DeviceConst for f16 {
+// SAFETY: a literal of the type.
+unsafe impl DeviceConst for f16 {
     fn literal(&self) -> String {
         format!("detail::bits<f16>((u16){})", self.to_bits())
     }
 }
 
-impl DeviceConst for bf16 {
+// SAFETY: a literal of the type.
+unsafe impl DeviceConst for bf16 {
     fn literal(&self) -> String {
         format!("detail::bits<bf16>((u16){})", self.to_bits())
     }
 }
 
-impl DeviceConst for bool {
+// SAFETY: a literal of the type.
+unsafe impl DeviceConst for bool {
     fn literal(&self) -> String {
         self.to_string()
     }
 }
 
-impl<T: DeviceConst> DeviceConst for Complex<T> {
+// SAFETY: a literal of the type.
+unsafe impl<T: DeviceConst> DeviceConst for Complex<T> {
     fn literal(&self) -> String {
         format!("{}({}, {})", Self::device_type().name, self.re.literal(), self.im.literal())
     }
 }
 
-impl<T: DeviceConst, const N: usize> DeviceConst for [T; N] {
+// SAFETY: a literal of the type.
+unsafe impl<T: DeviceConst, const N: usize> DeviceConst for [T; N] {
     fn literal(&self) -> String {
         let elements: Vec<String> = self.iter().map(T::literal).collect();
         format!("{{{{{}}}}}", elements.join(", "))

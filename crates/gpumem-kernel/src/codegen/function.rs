@@ -3,40 +3,77 @@
 //! Each function has an empty type of the same name, with the same generic parameters. A kernel's witness has that
 //! type, so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
-use super::{Form, PrintedProgram, TypeInfo, Witness};
-use std::any::type_name;
+use super::{Form, Language, PrintedProgram, TypeInfo, Witness};
+use std::{any::type_name, marker::PhantomData};
 
 /// The type beside a function with `#[device]`.
-pub trait DeviceFunction {
+///
+/// # Safety
+/// The program is the function's, as `#[device]` writes it: it is printed into the source of every kernel that calls it.
+pub unsafe trait DeviceFunction {
     /// Its tree, within the functions that lead to it.
     fn program(calls: &Calls<'_>) -> PrintedProgram;
 }
 
 /// A function with `#[device]` that takes one value, as a type of the function's name: `map::<square>()`. A generic kernel
 /// calls it by the name of its type parameter.
+///
+/// # Safety
+/// [`__call`](Self::__call) is the function of [`DeviceFunction::program`], which takes one `A` and gives an
+/// [`Output`](Self::Output).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kernel function of one `{A}`",
     note = "write `#[gpumem::device] fn name(x: {A}) -> ..`, and name it without parentheses: `map::<name>()`"
 )]
-pub trait UnaryFunction<A>: DeviceFunction + Sized {
+pub unsafe trait UnaryFunction<A>: DeviceFunction + Sized {
     /// The type of its result.
     type Output;
 
     #[doc(hidden)]
-    fn __call(witness: &Witness<Self>, a: A) -> Self::Output;
+    fn __call(witness: &Witness<Self>, a: A) -> Answer<Self, Self::Output>;
 }
 
 /// As [`UnaryFunction`], of two values.
+///
+/// # Safety
+/// [`__call`](Self::__call) is the function of [`DeviceFunction::program`], which takes an `A` and a `B` and gives an
+/// [`Output`](Self::Output).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kernel function of a `{A}` and a `{B}`",
     note = "write `#[gpumem::device] fn name(x: {A}, y: {B}) -> ..`, and name it without parentheses: `zip_map::<name, _, _>(..)`"
 )]
-pub trait BinaryFunction<A, B>: DeviceFunction + Sized {
+pub unsafe trait BinaryFunction<A, B>: DeviceFunction + Sized {
     /// The type of its result.
     type Output;
 
     #[doc(hidden)]
-    fn __call(witness: &Witness<Self>, a: A, b: B) -> Self::Output;
+    fn __call(witness: &Witness<Self>, a: A, b: B) -> Answer<Self, Self::Output>;
+}
+
+/// What the function beside the type `F` has given: a kernel calls `path::__call`, and the path is the user's.
+#[derive(Debug)]
+pub struct Answer<F, R>(R, PhantomData<fn(F)>);
+
+impl<F, R> Answer<F, R> {
+    /// The answer of the function.
+    ///
+    /// # Safety
+    /// The function beside `F` has given this value.
+    #[inline(always)]
+    pub unsafe fn new(value: R) -> Self {
+        Self(value, PhantomData)
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub fn value(self) -> R {
+        self.0
+    }
+
+    /// The value of the function that a witness has seen.
+    pub fn of(self, _: &Witness<F>) -> R {
+        self.0
+    }
 }
 
 /// The functions that call one another, from a kernel on.
@@ -55,13 +92,15 @@ impl Calls<'_> {
     }
 }
 
-/// The tree of the function that a witness has seen.
-pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> PrintedProgram {
-    let name = type_name::<F>();
-    if calls.contains(name) {
-        return recursive();
+impl Language {
+    /// The tree of the function that a witness has seen.
+    pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> PrintedProgram {
+        let name = type_name::<F>();
+        if calls.contains(name) {
+            return recursive();
+        }
+        F::program(&Calls { name, by: Some(calls) })
     }
-    F::program(&Calls { name, by: Some(calls) })
 }
 
 /// In the place of a function that calls itself through others, which the device's compiler then refuses with these words.

@@ -12,6 +12,7 @@
 mod constant;
 mod function;
 mod order;
+mod origin;
 mod parameter;
 mod print;
 mod record;
@@ -20,15 +21,21 @@ mod types;
 mod witness;
 
 pub use super::{HostForm, KernelDef};
+pub use crate::{__device_enum as device_enum, __device_record as device_record};
 pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
-pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction, function_of};
+pub use function::{Answer, BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
 pub use order::Ordered;
-pub use parameter::{RaceFree, Unpack, race_free, unpack};
+pub use origin::{Language, Origin};
+pub use parameter::{RaceFree, Unpack};
 pub use print::{Parameter, PrintedProgram};
-pub use record::{Fields, Record, RecordField};
+pub use record::{FieldOf, FieldType, Record, RecordField, field};
+/// The standard library, whatever the user's crate calls by its name.
+pub use std as rust;
+/// A `String`.
+pub type Text = String;
 pub use tree::{E, S};
 pub use types::{DeviceType, Form, Numeric, TypeInfo};
-pub use witness::{NewComplex, Witness, finished, local_array, new_complex, type_of, zero};
+pub use witness::{NewComplex, Witness};

@@ -1,5 +1,6 @@
 //! Functions that the macro calls for parameter types whose names it does not know: aliases, records.
 
+use super::Language;
 use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
 use half::{bf16, f16};
 
@@ -19,10 +20,15 @@ pub trait Unpack {
     fn unpack(&self) -> Self::Seen<'_>;
 }
 
-/// Returns the value that a body gets for a parameter.
-#[inline(always)]
-pub fn unpack<T: Unpack>(parameter: &T) -> T::Seen<'_> {
-    parameter.unpack()
+impl Language {
+    /// Returns the value that a body gets for a parameter.
+    #[inline(always)]
+    pub fn unpack<T: Unpack>(parameter: &T) -> T::Seen<'_> {
+        parameter.unpack()
+    }
+
+    /// Compiles only for parameters for which work-items cannot race.
+    pub const fn race_free<T: RaceFree>() {}
 }
 
 macro_rules! by_reference {
@@ -79,9 +85,6 @@ impl<T: Copy + 'static> Unpack for Value<T> {
     note = "with `Own` and `OwnView` each work-item writes its own element; `#[gpumem::kernel(unsafe)]` is the promise that none race"
 )]
 pub unsafe trait RaceFree {}
-
-/// Compiles only for such parameters.
-pub const fn race_free<T: RaceFree>() {}
 
 macro_rules! race_free {
     ($([$($generics:tt)*] $type:ty;)*) => {$(

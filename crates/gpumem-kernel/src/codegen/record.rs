@@ -1,6 +1,8 @@
 //! Records: structures of the user with the same form in Rust and in C++.
 
 use super::{DeviceType, Form, TypeInfo};
+use crate::identifier::is_identifier;
+use bytemuck::zeroed_box;
 use gpumem_core::Element;
 use std::fmt::Write;
 
@@ -28,34 +30,154 @@ pub struct RecordField {
     pub layout: [usize; 2],
 }
 
-/// Collects the fields of a record. `#[derive(DeviceRecord)]` calls it.
-#[derive(Debug, Default)]
-pub struct Fields {
-    fields: Vec<RecordField>,
-    records: Vec<Record>,
+/// A field of the record `R`, as the structure itself has it.
+#[derive(Debug)]
+pub struct FieldOf<R> {
+    name: &'static str,
+    ty: fn(&R) -> &dyn FieldType,
+    offset: usize,
+    layout: [usize; 2],
 }
 
-impl Fields {
-    /// With the next field.
-    #[must_use]
-    pub fn field<T: DeviceType>(mut self, name: &'static str, offset: usize) -> Self {
-        let TypeInfo { name: ty, records, .. } = T::device_type();
-        for record in records {
-            if !self.records.contains(&record) {
-                self.records.push(record);
-            }
-        }
-        self.fields.push(RecordField { name, ty, offset, layout: [size_of::<T>(), align_of::<T>()] });
-        self
+/// A value that may be a field of a record.
+pub trait FieldType {
+    /// Its type in device code.
+    fn info(&self) -> TypeInfo;
+}
+
+impl<T: DeviceType> FieldType for T {
+    fn info(&self) -> TypeInfo {
+        T::device_type()
+    }
+}
+
+/// A field of a record: plain data, in device code too.
+pub fn field<T: Element + DeviceType>(value: &T) -> &dyn FieldType {
+    value
+}
+
+impl<R> FieldOf<R> {
+    /// The field at `offset` that both functions borrow, of which the second needs one that kernels have.
+    pub const fn new<T>(
+        name: &'static str,
+        offset: usize,
+        field: fn(&R) -> &T,
+        ty: fn(&R) -> &dyn FieldType,
+    ) -> Self {
+        let _ = field;
+        Self { name, ty, offset, layout: [size_of::<T>(), align_of::<T>()] }
     }
 
-    /// The type of the record `T`, which is declared in `module`.
-    pub fn record<T: Element>(self, module: &str, name: &str) -> TypeInfo {
+    /// Refuses, while the program is compiled, a record that is not its fields one after the other, or whose names are none in C++.
+    #[allow(clippy::panic, clippy::indexing_slicing)] // in a constant
+    pub const fn check(name: &str, fields: &[Self], all: fn(&R)) {
+        let _ = all;
+        assert!(is_identifier(name), "the name of a record is one in C++");
+        let (mut end, mut align, mut at) = (0, 1, 0);
+        while at < fields.len() {
+            let FieldOf { name, offset, layout: [size, of_field], .. } = &fields[at];
+            assert!(is_identifier(name), "the name of a field is one in C++");
+            assert!(
+                *offset == end,
+                "a record has no padding: order its fields by size, or add fields that fill it"
+            );
+            end += *size;
+            align = if *of_field > align { *of_field } else { align };
+            at += 1;
+        }
+        assert!(
+            align_of::<R>() == align,
+            "a record has the alignment of its fields: C++ lays it out by `#[repr(C)]` alone"
+        );
+        assert!(
+            size_of::<R>() == end,
+            "a record has no padding: order its fields by size, or add fields that fill it"
+        );
+    }
+}
+
+/// Makes a structure a record: what `#[derive(DeviceRecord)]` expands to.
+///
+/// Nothing here rests on what the caller says. The types of the fields are those that a borrow of the structure has, all fields
+/// are named, and the layout is the compiler's. So the macro is safe to call with anything, and the `unsafe` in it is bound to
+/// these checks.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __device_record {
+    ($name:ident $text:literal { $($field:ident $field_text:literal)+ }) => {
+        const _: () = {
+            const FIELDS: &[$crate::codegen::FieldOf<$name>] = &[$($crate::codegen::FieldOf::new(
+                $field_text,
+                $crate::codegen::rust::mem::offset_of!($name, $field),
+                |&$name { $field: ref value, .. }| value,
+                |&$name { $field: ref value, .. }| $crate::codegen::field(value),
+            )),+];
+            const _: () = $crate::codegen::FieldOf::check($text, FIELDS, |&$name { $($field: _),+ }| ());
+
+            // SAFETY: zeros are a value of each field, which is plain data.
+            unsafe impl $crate::codegen::bytemuck::Zeroable for $name {}
+            // SAFETY: its fields lie one after the other, without padding, and each is plain data.
+            unsafe impl $crate::codegen::bytemuck::Pod for $name {}
+
+            // SAFETY: the source declares a structure of these fields, whose layout the compiler compares.
+            #[diagnostic::do_not_recommend]
+            unsafe impl $crate::codegen::DeviceType for $name {
+                fn device_type() -> $crate::codegen::TypeInfo {
+                    $crate::codegen::TypeInfo::record(
+                        FIELDS, $crate::codegen::rust::module_path!(), $text
+                    )
+                }
+            }
+        };
+    };
+}
+
+/// Makes an enum a type of kernels: what `#[derive(DeviceRecord)]` expands to. Safe to call with anything, as
+/// `__device_record`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __device_enum {
+    ($name:ident $number:ident) => {
+        const _: () = {
+            // SAFETY: it is cast to this number, which is what device code has.
+            #[diagnostic::do_not_recommend]
+            unsafe impl $crate::codegen::DeviceType for $name {
+                fn device_type() -> $crate::codegen::TypeInfo {
+                    <$crate::codegen::rust::primitive::$number as $crate::codegen::DeviceType>::device_type()
+                }
+            }
+
+            // SAFETY: the literal of the number.
+            unsafe impl $crate::codegen::DeviceConst for $name {
+                fn literal(&self) -> $crate::codegen::Text {
+                    $crate::codegen::DeviceConst::literal(
+                        &(*self as $crate::codegen::rust::primitive::$number),
+                    )
+                }
+            }
+        };
+    };
+}
+
+impl TypeInfo {
+    /// The record `R` of these fields, which is declared in `module`.
+    pub fn record<R: Element>(fields: &[FieldOf<R>], module: &str, name: &str) -> Self {
         let name = format!("{}_{name}", module.replace("::", "_").replace("__", "_u_"));
-        let mut records = self.records;
-        let layout = [size_of::<T>(), align_of::<T>()];
-        records.push(Record { name: name.clone(), layout, fields: self.fields });
-        TypeInfo { name: format!("records::{name}"), form: Form::Record, records }
+        let mut records: Vec<Record> = Vec::new();
+        let mut listed = Vec::new();
+        let zeros: Box<R> = zeroed_box();
+        for FieldOf { name, ty, offset, layout } in fields {
+            let Self { name: ty, records: within, .. } = ty(&zeros).info();
+            for record in within {
+                if !records.contains(&record) {
+                    records.push(record);
+                }
+            }
+            listed.push(RecordField { name, ty, offset: *offset, layout: *layout });
+        }
+        let layout = [size_of::<R>(), align_of::<R>()];
+        records.push(Record { name: name.clone(), layout, fields: listed });
+        Self { name: format!("records::{name}"), form: Form::Record, records }
     }
 }
 

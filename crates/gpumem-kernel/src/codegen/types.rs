@@ -82,7 +82,9 @@ impl TypeInfo {
 )]
 pub unsafe trait DeviceType {
     /// Its name and form in device code.
-    fn device_type() -> TypeInfo;
+    fn device_type() -> TypeInfo
+    where
+        Self: Sized;
 }
 
 macro_rules! plain {
@@ -183,7 +185,7 @@ unsafe impl<T: DeviceType> DeviceType for Value<T> {
 
 // SAFETY: as above; it is a variable only.
 #[diagnostic::do_not_recommend]
-unsafe impl<const N: usize> DeviceType for OwnId<N> {
+unsafe impl<const N: usize> DeviceType for OwnId<'_, N> {
     fn device_type() -> TypeInfo {
         TypeInfo::new(format!("array<u64, {N}>"), Form::Local)
     }

@@ -1,6 +1,6 @@
 //! How a type is learnt from rustc: by being unified with it.
 
-use super::{DeviceType, TypeInfo};
+use super::{DeviceType, Language, TypeInfo};
 use bytemuck::Zeroable;
 use gpumem_simt::LocalArray;
 use std::marker::PhantomData;
@@ -29,15 +29,43 @@ impl<T> Witness<T> {
     }
 }
 
-/// Returns the name in device code of the type that a witness has seen.
-pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
-    T::device_type()
-}
+impl Language {
+    /// Returns the name in device code of the type that a witness has seen.
+    pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
+        T::device_type()
+    }
 
-/// Gives the type of a future's output. Never called.
-#[allow(clippy::empty_loop)]
-pub fn finished<F: Future>(_: F) -> F::Output {
-    loop {}
+    /// A list of these.
+    pub fn list<T, const N: usize>(items: [T; N]) -> Vec<T> {
+        Vec::from(items)
+    }
+
+    /// A value that a function is given. Never called.
+    #[allow(clippy::empty_loop)]
+    pub fn given<T>() -> T {
+        loop {}
+    }
+
+    /// Gives the type of a future's output. Never called.
+    #[allow(clippy::empty_loop)]
+    pub fn finished<F: Future>(_: F) -> F::Output {
+        loop {}
+    }
+
+    /// Sees a complex number, and gives it back.
+    pub fn new_complex<T: NewComplex>(value: T) -> T {
+        value
+    }
+
+    /// A local array of zeros; its extents are those of the nested array that it is made from.
+    pub fn local_array<const N: usize, A: Copy>(zeros: A) -> LocalArray<A, N> {
+        LocalArray(zeros)
+    }
+
+    /// A zero, of which local arrays are made.
+    pub fn zero<T: Zeroable>() -> T {
+        T::zeroed()
+    }
 }
 
 /// A complex number, the result of `Complex::new`.
@@ -49,18 +77,3 @@ pub fn finished<F: Future>(_: F) -> F::Output {
 pub trait NewComplex {}
 
 impl<T> NewComplex for num_complex::Complex<T> {}
-
-/// Sees a complex number, and gives it back.
-pub fn new_complex<T: NewComplex>(value: T) -> T {
-    value
-}
-
-/// A local array of zeros; its extents are those of the nested array that it is made from.
-pub fn local_array<const N: usize, A: Copy>(zeros: A) -> LocalArray<A, N> {
-    LocalArray(zeros)
-}
-
-/// A zero, of which local arrays are made.
-pub fn zero<T: Zeroable>() -> T {
-    T::zeroed()
-}

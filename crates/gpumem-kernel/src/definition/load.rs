@@ -29,7 +29,7 @@ impl<P: Parameters> KernelDef<P> {
     /// [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) without a source or a body for this kind of device,
     /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if a [sealed](Self::sealed) program, body, flag or bound was
-    /// replaced, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
+    /// replaced or the name is no identifier, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
     /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         self.load_on(device, true).map_err(|error| device.core().place(error).in_kernel(&self.name))
@@ -56,7 +56,7 @@ impl<P: Parameters> KernelDef<P> {
         let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
-        self.check_seal()?;
+        self.check()?;
         let barrier = device.barrier();
         let module = match barrier.lowering(BarrierPoint::Wave) {
             Lowering::Suspend => {
@@ -92,7 +92,7 @@ impl<P: Parameters> KernelDef<P> {
     pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
         let core = device.core();
         core.check("compile")?;
-        self.check_seal()?;
+        self.check()?;
         let barrier = device.barrier();
         let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
             (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
@@ -116,7 +116,7 @@ impl<P: Parameters> KernelDef<P> {
     /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
     pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
         let in_kernel = |error: Error| error.in_kernel(&self.name);
-        self.check_seal().map_err(in_kernel)?;
+        self.check().map_err(in_kernel)?;
         let Some(source) = &self.source else {
             let what = "compiling a kernel without source for a GPU";
             return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));

@@ -4,6 +4,7 @@ mod load;
 
 use crate::{
     HostForm,
+    identifier::check_name,
     images::{Image, Images},
     source::{MOST_CONSTANT_BYTES, portable_text},
 };
@@ -58,7 +59,8 @@ enum Seal {
 }
 
 impl<P: Parameters> KernelDef<P> {
-    /// Declares a kernel of this name, still without source and body.
+    /// Declares a kernel of this name, still without source and body. The name is an identifier of C++;
+    /// [`load`](Self::load) refuses others.
     ///
     /// # Examples
     /// ```
@@ -145,8 +147,9 @@ impl<P: Parameters> KernelDef<P> {
         }
     }
 
-    /// Refuses a declaration whose code no author has promised to be sound.
-    fn check_seal(&self) -> Result<()> {
+    /// Refuses a declaration whose code no author has promised to be sound, and a name that would be more than a name in its source.
+    fn check(&self) -> Result<()> {
+        check_name(&self.name)?;
         let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
         match self.seal {
             Seal::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),

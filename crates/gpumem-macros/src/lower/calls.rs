@@ -79,7 +79,7 @@ impl Lower {
                 let text = scope_text(scope)?;
                 Ok(Value {
                     host: quote_spanned!(span=> #item.#name(#scope).await),
-                    witness: quote_spanned!(span=> __gpumem::finished(#item.#name(#scope))),
+                    witness: quote_spanned!(span=> __gpumem::Language::finished(#item.#name(#scope))),
                     before: Vec::new(),
                     tree: quote!(E::Call("barrier", &[E::Var(#text)])),
                     order: Order::Acts,
@@ -89,7 +89,7 @@ impl Lower {
                 self.meet(name)?;
                 Ok(Value {
                     host: quote_spanned!(span=> #item.#name(#arguments).await),
-                    witness: quote_spanned!(span=> __gpumem::finished(#item.#name(#arguments))),
+                    witness: quote_spanned!(span=> __gpumem::Language::finished(#item.#name(#arguments))),
                     before: Vec::new(),
                     tree: quote!(E::Call("wavebarrier", &[])),
                     order: Order::Acts,
@@ -138,7 +138,7 @@ impl Lower {
         let (hosts, seen) =
             (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
         let host = quote_spanned!(call.span()=> #item.#name(#(#hosts),*).await);
-        let witness = quote_spanned!(call.span()=> __gpumem::finished(#item.#name(#(#seen),*)));
+        let witness = quote_spanned!(call.span()=> __gpumem::Language::finished(#item.#name(#(#seen),*)));
         let mut trees: Vec<TokenStream> = values.iter().map(|(value, _)| value.tree.clone()).collect();
         if let (true, Some(lane)) = (with_lane, trees.get_mut(1)) {
             *lane = quote!(E::Call("rust::lane", &[#lane]));
@@ -158,7 +158,7 @@ impl Lower {
             (item(name.span()), &operation.host, &operation.witness, &operation.tree);
         Ok(Value {
             host: quote_spanned!(call.span()=> #item.#name(#host, #by_host).await),
-            witness: quote_spanned!(call.span()=> __gpumem::finished(#item.#name(#witness, #by_seen))),
+            witness: quote_spanned!(call.span()=> __gpumem::Language::finished(#item.#name(#witness, #by_seen))),
             before,
             tree: quote!(E::Call("wave_reduce", &[#tree, #by])),
             order: Order::Acts,
@@ -219,12 +219,12 @@ impl Lower {
         if extents.is_empty() || extents.len() > 6 {
             return error(name, "a local array has one to six axes");
         }
-        let mut zeros = quote_spanned!(span=> __gpumem::zero::<#element>());
+        let mut zeros = quote_spanned!(span=> __gpumem::Language::zero::<#element>());
         for extent in extents.iter().rev() {
             zeros = quote_spanned!(span=> [#zeros; #extent]);
         }
         let rank = extents.len();
-        let tokens = quote_spanned!(span=> let #name = __gpumem::local_array::<#rank, _>(#zeros););
+        let tokens = quote_spanned!(span=> let #name = __gpumem::Language::local_array::<#rank, _>(#zeros););
         let (number, look) = self.look_at(&name.ident);
         let kind = if name.mutability.is_some() { VariableKind::Mutable } else { VariableKind::Fixed };
         let text = self.names.declare(&name.ident.to_string(), kind, number);

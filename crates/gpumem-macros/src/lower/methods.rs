@@ -165,7 +165,7 @@ impl Lower {
         let seen = values.iter().map(|(value, _)| &value.witness);
         let trees = values.iter().map(|(value, _)| &value.tree);
         let host = quote_spanned!(call.span()=> #path(#(#hosts),*));
-        let made = quote_spanned!(call.span()=> __gpumem::new_complex(#path(#(#seen),*)));
+        let made = quote_spanned!(call.span()=> __gpumem::Language::new_complex(#path(#(#seen),*)));
         let (number, witness) = self.seen(&made, call.span());
         Ok(Value { host, witness, before, tree: quote!(E::List(#number, &[#(#trees),*])), order })
     }

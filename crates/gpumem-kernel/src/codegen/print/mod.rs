@@ -142,6 +142,25 @@ impl Body<'_> {
 
 static UNKNOWN: TypeInfo = TypeInfo { name: String::new(), form: super::Form::Other, records: Vec::new() };
 
+/// The name of a file between quotes. A line's end in it would end the directive.
 fn escaped(file: &str) -> String {
-    file.replace('\\', "\\\\").replace('"', "\\\"")
+    file.chars()
+        .map(|c| match c {
+            '\\' | '"' => format!("\\{c}"),
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => "?".to_owned(),
+            c => c.to_string(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_stay_between_their_quotes() {
+        assert_eq!(escaped("a\\b\"c.rs"), "a\\\\b\\\"c.rs");
+        assert_eq!(escaped("a\n#define u32 f32\r\u{85}.rs"), "a?#define u32 f32??.rs");
+        assert_eq!(escaped("größe.rs"), "größe.rs");
+    }
 }
