@@ -87,5 +87,8 @@ fn mismatch<B: Backend>(
     found: &[usize],
     expected: Vec<usize>,
 ) -> gpumem_core::Error {
-    stream.timeline().context.error(operation, LayoutError::ShapeMismatch { found: found.to_vec(), expected })
+    stream
+        .timeline_by(crate::KEY)
+        .context
+        .error(operation, LayoutError::ShapeMismatch { found: found.to_vec(), expected })
 }

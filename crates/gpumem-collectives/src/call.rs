@@ -148,7 +148,7 @@ impl<'a, B: Backend> Place<'a, B> {
     /// The bytes of an array: its elements, if it is contiguous in row-major order.
     #[inline]
     pub(crate) fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
-        let ArrayRef { memory, layout } = array.place();
+        let ArrayRef { memory, layout } = array.place_by(crate::KEY);
         Self { memory: Cow::Borrowed(memory), extent: layout.extent() }
     }
 
@@ -184,7 +184,7 @@ impl<B: Backend> Prepared<'_, B> {
     /// Checks that the arrays belong to the device of the stream, and can be used.
     #[inline]
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
-        let (timeline, operation) = (stream.timeline(), self.call.kind.name());
+        let (timeline, operation) = (stream.timeline_by(crate::KEY), self.call.kind.name());
         timeline.context.check(operation)?;
         for place in self.source.iter().chain(&self.destination) {
             timeline.check_owns(operation, &place.memory)?;
@@ -222,5 +222,5 @@ pub(crate) fn invalid<B: Backend>(
     operation: &'static str,
     why: &'static str,
 ) -> gpumem_core::Error {
-    stream.timeline().context.error(operation, ErrorKind::InvalidArgument { why })
+    stream.timeline_by(crate::KEY).context.error(operation, ErrorKind::InvalidArgument { why })
 }

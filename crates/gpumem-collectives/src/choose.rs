@@ -26,7 +26,7 @@ impl EngineKind {
 
 fn kind_of<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<EngineKind> {
     let what = "collective operations on this backend";
-    let unsupported = || device.core().error(operation, ErrorKind::Unsupported { what });
+    let unsupported = || device.core_by(crate::KEY).error(operation, ErrorKind::Unsupported { what });
     EngineKind::of(device).ok_or_else(unsupported)
 }
 
@@ -55,14 +55,14 @@ pub(crate) fn join<B: Backend>(
     options: &Options,
 ) -> Result<Arc<dyn Engine<B>>> {
     const OPERATION: &str = "join";
-    let refused = |why| device.core().error(OPERATION, ErrorKind::InvalidArgument { why });
+    let refused = |why| device.core_by(crate::KEY).error(OPERATION, ErrorKind::InvalidArgument { why });
     kind_of(OPERATION, device)?;
     let kind = id.kind().filter(|kind| kind.takes(device));
     let kind = kind.ok_or_else(|| refused("the identity was made for another engine"))?;
     if rank >= size {
         return Err(refused("the rank is not below the number of ranks"));
     }
-    let place = |error| device.core().place(error);
+    let place = |error| device.core_by(crate::KEY).place(error);
     match kind {
         EngineKind::Local => {
             let number = id.local().map_err(place)?;

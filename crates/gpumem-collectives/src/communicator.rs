@@ -126,7 +126,7 @@ impl<B: Backend> Communicator<B> {
         options: &Options,
     ) -> Result<Self> {
         const OPERATION: &str = "join";
-        device.core().check(OPERATION)?;
+        device.core_by(crate::KEY).check(OPERATION)?;
         let engine = choose::join(device, id, rank, size, options)?;
         Ok(Self { engine, device: device.clone(), rank, size })
     }
@@ -204,7 +204,7 @@ impl<B: Backend> Communicator<B> {
     }
 
     fn finish_split(&self, begun: Box<dyn crate::engine::Split<B>>) -> Result<Option<Self>> {
-        let part = begun.finish().map_err(|error| self.device.core().place(error))?;
+        let part = begun.finish().map_err(|error| self.device.core_by(crate::KEY).place(error))?;
         let device = self.device.clone();
         Ok(part.map(|(engine, rank, size)| Self { engine, device, rank, size }))
     }
@@ -253,25 +253,28 @@ impl<B: Backend> Communicator<B> {
         self.engine.leave();
         self.engine.finish();
         match self.failure() {
-            Some(failure) => Err(self.device.core().error("destroy", Box::new(failure))),
+            Some(failure) => Err(self.device.core_by(crate::KEY).error("destroy", Box::new(failure))),
             None => Ok(()),
         }
     }
 
     /// Checks that a stream belongs to the device of this rank.
     pub(crate) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
-        if stream.timeline().context.is_same(self.device.core()) {
+        if stream.timeline_by(crate::KEY).context.is_same(self.device.core_by(crate::KEY)) {
             return Ok(());
         }
         let (has, wants) = (stream.device().name(), self.device.name());
-        Err(self.device.core().error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }))
+        Err(self
+            .device
+            .core_by(crate::KEY)
+            .error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }))
     }
 }
 
 impl<B: Backend> Drop for Communicator<B> {
     fn drop(&mut self) {
         // The engine's locks may never be free again in a forked child.
-        if self.device.core().origin.is_valid() {
+        if self.device.core_by(crate::KEY).origin.is_valid() {
             self.engine.leave();
         }
     }

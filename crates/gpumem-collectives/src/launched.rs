@@ -47,7 +47,8 @@ impl<B: Backend> Communicator<B> {
     pub fn from_environment_with(device: &Device<B>, options: &Options) -> Result<Self> {
         may_block(OPERATION)?;
         let process = ProcessRank::from_environment()?;
-        let id = identity(device, &process, options).map_err(|error| device.core().place(error))?;
+        let id =
+            identity(device, &process, options).map_err(|error| device.core_by(crate::KEY).place(error))?;
         let joined = Self::join(device, &id, process.rank, process.size, options)?;
         joined.engine.ready()?;
         Ok(joined)

@@ -51,3 +51,7 @@ pub use reduction::{Average, Max, Min, Product, Reduction, Sum};
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_models;
+
+/// The key to what is behind the handles of `gpumem-runtime`.
+// SAFETY: the crate submits each access to memory that it makes, checked against the memory's bounds.
+pub(crate) const KEY: gpumem_runtime::internal::Key = unsafe { gpumem_runtime::internal::Key::new() };

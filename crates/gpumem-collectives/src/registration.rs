@@ -42,7 +42,7 @@ impl<B: Backend> Communicator<B> {
         S: Storage<Backend = B>,
         D: Dimension,
     {
-        let (place, core) = (Place::of(array), self.device().core());
+        let (place, core) = (Place::of(array), self.device().core_by(crate::KEY));
         place.memory.check(operation)?;
         if !place.memory.context().is_same(core) {
             let (has, wants) = (place.memory.context().name(), core.name());

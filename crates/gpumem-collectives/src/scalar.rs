@@ -45,7 +45,7 @@ impl<B: Backend> Communicator<B> {
         // On the rank's stream: those of the device would wait for other ranks that share it.
         let result = stream.copy_to_host(&array).and_then(|copy| Ok(copy.view()?[0]));
         result.map_err(|error| match self.failure() {
-            Some(failure) => self.device().core().error(OPERATION, Box::new(failure)),
+            Some(failure) => self.device().core_by(crate::KEY).error(OPERATION, Box::new(failure)),
             None => in_operation(error),
         })
     }

@@ -174,7 +174,7 @@ fn a_failed_source_fails_the_operation_on_every_rank_and_later_ones_work() {
     for seed in seeds(6) {
         let all = ranks(2, seed);
         let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2]).unwrap()).collect();
-        all[1].0.device().core().raw.inject(Injection::next(
+        all[1].0.device().raw().inject(Injection::next(
             Operation::Fill,
             ErrorKind::AsynchronousFault { what: "the test wants it".to_owned() },
         ));
@@ -205,7 +205,7 @@ fn a_rank_whose_device_is_lost_is_named() {
     let streams = devices.each_ref().map(|device| device.stream().unwrap());
     let (mut array, mut root) = (streams[0].to_device(&[1]).unwrap(), streams[1].to_device(&[2]).unwrap());
     all[0].broadcast(&streams[0], &mut array, 1).unwrap();
-    devices[1].core().raw.lose("the test loses it");
+    devices[1].raw().lose("the test loses it");
     all[1].broadcast(&streams[1], &mut root, 1).unwrap_err();
     streams[0].synchronize().unwrap_err();
     match poisoned(array.get(0)).cause {

@@ -186,7 +186,7 @@ fn a_rank_that_aborts_leaves_or_fails_is_told_to_the_others() {
             let failing = again(&comm, &options().check(check));
             let mut array = stream.to_device(&[1, 2]).unwrap();
             if rank == 1 {
-                comm.device().core().raw.inject(gpumem_host::Injection::next(
+                comm.device().raw().inject(gpumem_host::Injection::next(
                     gpumem_host::Operation::Fill,
                     ErrorKind::AsynchronousFault { what: "the test wants it".to_owned() },
                 ));

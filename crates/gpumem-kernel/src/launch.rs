@@ -220,7 +220,7 @@ impl<B: Backend> Loaded<B> {
     /// Whether the kernel can be launched there in this size, before any array moves.
     #[inline]
     fn check(&self, stream: &Stream<B>, dims: &LaunchConfig) -> Result<()> {
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         let context = &timeline.context;
         // Whether the stream is stale is asked when the launch is submitted.
         if !(Arc::ptr_eq(&self.context, context) && self.generation == timeline.generation) {
@@ -287,7 +287,7 @@ impl<B: Backend> Loaded<B> {
         dims: &LaunchConfig,
         collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         let launched = if collected.is_of_device() {
             let ArgumentCollector { arguments, accesses, .. } = &*collected;
             self.submit_admitted(timeline, accesses, dims, arguments).map(drop)

@@ -30,3 +30,7 @@ pub use gpumem_simt::{
 pub use launch::Kernel;
 pub use source::{PRELUDE, config_for_items, portable_text};
 pub use untyped::{UntypedArguments, UntypedKernel, UntypedKernelDef};
+
+/// The key to what is behind the handles of `gpumem-runtime`.
+// SAFETY: the crate submits each access to memory that it makes, checked against the memory's bounds.
+pub(crate) const KEY: gpumem_runtime::internal::Key = unsafe { gpumem_runtime::internal::Key::new() };

@@ -111,16 +111,19 @@ mod tests {
         let program = LoadedModule::new(Allocation::program(&device, Box::new(()), true));
         let memory = program.memory.clone();
         for submission in 1..=3 {
-            streams.iter().for_each(|stream| program.record_launch(stream.timeline(), submission));
+            streams
+                .iter()
+                .for_each(|stream| program.record_launch(stream.timeline_by(crate::KEY), submission));
         }
-        program.record_launch(streams[1].timeline(), 9);
-        program.record_launch(streams[LAST_LAUNCHES + 1].timeline(), 9);
+        program.record_launch(streams[1].timeline_by(crate::KEY), 9);
+        program.record_launch(streams[LAST_LAUNCHES + 1].timeline_by(crate::KEY), 9);
         assert_eq!(memory.log().all().count(), 0, "nothing but places has been written");
         drop(program);
         let log = memory.log();
         assert_eq!(log.all().count(), streams.len());
         for (number, stream) in streams.iter().enumerate() {
-            let entry = log.all().find(|entry| Arc::ptr_eq(&entry.by, stream.timeline())).unwrap();
+            let entry =
+                log.all().find(|entry| Arc::ptr_eq(&entry.by, stream.timeline_by(crate::KEY))).unwrap();
             assert_eq!(entry.submission, if number % LAST_LAUNCHES == 1 { 9 } else { 3 });
         }
     }

@@ -81,12 +81,12 @@ impl UntypedKernelDef {
     /// # Errors
     /// As for [`KernelDef::load`](super::KernelDef::load).
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
-        self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
+        self.load_on(device).map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&self.name))
     }
 
     fn load_on<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
-        let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
-        let core = device.core();
+        let missing = |what| device.core_by(crate::KEY).error("load", ErrorKind::Unsupported { what });
+        let core = device.core_by(crate::KEY);
         core.check("load")?;
         let options = CompileOptions { flags: self.flags.clone(), contract: self.contract };
         let barrier = device.barrier();
@@ -137,7 +137,11 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// Adds the device, and which argument it was.
     #[cold]
     fn explain(&self, error: Error) -> Error {
-        self.stream.timeline().context.place(error).at_argument(self.collected.arguments.len() + 1)
+        self.stream
+            .timeline_by(crate::KEY)
+            .context
+            .place(error)
+            .at_argument(self.collected.arguments.len() + 1)
     }
 
     /// A plain value, by its bytes.
@@ -214,8 +218,11 @@ impl<B: Backend> UntypedKernel<B> {
         let given = arguments.collected.arguments.iter().map(<[u8]>::len);
         if !given.eq(self.sizes.iter().copied()) {
             let why = "the arguments are not those of the kernel's declaration";
-            let error =
-                arguments.stream.timeline().context.error("launch", ErrorKind::InvalidArgument { why });
+            let error = arguments
+                .stream
+                .timeline_by(crate::KEY)
+                .context
+                .error("launch", ErrorKind::InvalidArgument { why });
             return Err(error.in_kernel(self.kernel.name()));
         }
         let stream = arguments.stream;

@@ -42,3 +42,7 @@ pub use array::{ArrayOps, concatenate};
 pub use elements::{Bounded, Summable};
 pub use functions::CastTo;
 pub use stream::StreamOps;
+
+/// The key to what is behind the handles of `gpumem-runtime`.
+// SAFETY: the crate submits each access to memory that it makes, checked against the memory's bounds.
+pub(crate) const KEY: gpumem_runtime::internal::Key = unsafe { gpumem_runtime::internal::Key::new() };

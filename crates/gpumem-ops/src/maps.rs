@@ -62,7 +62,7 @@ where
     if array.shape() != other.shape() {
         let (found, expected) = (other.shape().to_vec(), array.shape().to_vec());
         let error = LayoutError::ShapeMismatch { found, expected };
-        return Err(stream.device().core().error("zip_map", error));
+        return Err(stream.device().core_by(crate::KEY).error("zip_map", error));
     }
     let first = Operand::new(stream, array, None)?;
     let second = first.beside(stream, other)?;
@@ -83,7 +83,7 @@ pub(crate) fn concatenate<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     arrays: &[&ArrayBase<S, D>],
 ) -> Result<DeviceArray<S::Elem, D, B>> {
     const OPERATION: &str = "concatenate";
-    let core = stream.device().core();
+    let core = stream.device().core_by(crate::KEY);
     let Some(first) = arrays.first() else {
         let why = "there are no arrays, so no shape is known";
         return Err(core.error(OPERATION, ErrorKind::InvalidArgument { why }));

@@ -154,7 +154,7 @@ pub(crate) fn check_axis<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     match axis {
         Some(axis) if axis >= array.ndim() => {
             let error = LayoutError::NoSuchAxis { axis: axis as isize, rank: array.ndim() };
-            Err(stream.device().core().error(operation, error))
+            Err(stream.device().core_by(crate::KEY).error(operation, error))
         }
         _ => Ok(()),
     }

@@ -184,7 +184,7 @@ fn check_some<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     match length {
         0 => {
             let why = "there are no elements: no element is the least or the greatest, and they have no mean";
-            Err(stream.device().core().error(operation, ErrorKind::InvalidArgument { why }))
+            Err(stream.device().core_by(crate::KEY).error(operation, ErrorKind::InvalidArgument { why }))
         }
         _ => Ok(()),
     }

@@ -19,6 +19,7 @@ mod event_count;
 mod foreign;
 mod interchange;
 mod ipc;
+mod key;
 #[cfg(loom)]
 mod models;
 mod stream;
@@ -59,6 +60,7 @@ pub mod internal {
     pub use crate::array::host::PinScope;
     pub use crate::array::source::InPlace;
     pub use crate::device::{Allocation, AllocationRef};
+    pub use crate::key::Key;
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
     pub use gpumem_memory::may_block;
     pub use gpumem_memory::memory::DeviceCore;

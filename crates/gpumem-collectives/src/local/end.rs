@@ -105,7 +105,7 @@ pub(crate) fn span<B: Backend>(place: Option<&Place<'_, B>>) -> Span {
 impl<B: Backend> Engine<B> for End {
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before other ranks hear of the operation. Later failures are told to them.
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;

@@ -56,7 +56,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before the operation is counted. Later failures are told to the other ranks.
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;

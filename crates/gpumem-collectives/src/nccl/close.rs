@@ -20,7 +20,7 @@ impl<B: Backend> Watched for Link<B> {
     fn look(self: Arc<Self>) -> bool {
         let _use = DriverUse::new();
         let mut state = self.lock();
-        if !self.device.core().origin.is_valid() {
+        if !self.device.core_by(crate::KEY).origin.is_valid() {
             return false;
         }
         state.prune();
@@ -83,7 +83,7 @@ impl<B: Backend> Link<B> {
             // The whole handle is moved here: its pointer alone could not be sent.
             let Handle(handle) = { handle };
             let _use = DriverUse::new();
-            if !link.device.core().origin.is_valid() {
+            if !link.device.core_by(crate::KEY).origin.is_valid() {
                 return;
             }
             let library = link.library;

@@ -34,7 +34,11 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         });
         let Some(own) = own.collect::<Option<Vec<_>>>() else {
             let why = "the ranks belong to different engines";
-            return Err(self.0.device.core().error("group_all", ErrorKind::InvalidArgument { why }));
+            return Err(self
+                .0
+                .device
+                .core_by(crate::KEY)
+                .error("group_all", ErrorKind::InvalidArgument { why }));
         };
         enqueue::enqueue(&own)
     }

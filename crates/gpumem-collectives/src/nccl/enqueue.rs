@@ -169,7 +169,7 @@ impl<B: Backend> OwnCalls<'_, B> {
     /// Refuses what [`begin`](Self::begin) would refuse, before anything else is enqueued.
     fn check(&self) -> Result<()> {
         let Self { link, stream, operation, .. } = self;
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         timeline.admit(Work::Collective, operation, &self.accesses()).map(drop)?;
         // The library's calls may wait for other ranks.
         may_block(operation)?;
@@ -182,7 +182,7 @@ impl<B: Backend> OwnCalls<'_, B> {
     fn accesses(&self) -> Accesses<'_, B> {
         let mut accesses = accesses(self.calls);
         if self.calls.iter().any(|prepared| matches!(prepared.call.kind, Kind::Barrier)) {
-            let ArrayRef { memory, layout } = self.link.barrier.place();
+            let ArrayRef { memory, layout } = self.link.barrier.place_by(crate::KEY);
             accesses.push(Access::write(memory, layout.extent()));
         }
         accesses
@@ -192,7 +192,7 @@ impl<B: Backend> OwnCalls<'_, B> {
     #[inline(always)] // into the path of one rank: after the library's call little of this code is in the caches
     fn begin<'s>(&'s self, accesses: &'s [Access<'s, B>]) -> Result<ReadyRank<'s, B>> {
         let Self { link, stream, operation, calls, .. } = self;
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         let admitted = timeline.admit(Work::Collective, operation, accesses)?;
         let lent = admitted.lend_after(link.last.on(timeline), CAPTURED)?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
@@ -245,7 +245,7 @@ impl<B: Backend> ReadyRank<'_, B> {
     fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
         let Self { own, lent, called, observed, .. } = self;
         let OwnCalls { link, stream, operation, calls, .. } = own;
-        let timeline = stream.timeline();
+        let timeline = stream.timeline_by(crate::KEY);
         if POISONED.is_any() {
             for place in calls.iter().filter_map(|prepared| prepared.destination.as_ref()) {
                 // SAFETY: the operation writes all of these bytes, or its failure poisons them.
@@ -272,7 +272,7 @@ impl<B: Backend> ReadyRank<'_, B> {
             let failed = link.fail(&mut state, &called, &own.writes(), place, &cause);
             drop(state);
             link.changed.notify_all();
-            return Err(link.device.core().error(operation, Box::new(failed)));
+            return Err(link.device.core_by(crate::KEY).error(operation, Box::new(failed)));
         }
         let submission = submitted?;
         link.last.note(timeline, submission);

@@ -27,8 +27,8 @@ pub(crate) fn identity<B: Backend>(
     device: &Device<B>,
     kind: EngineKind,
 ) -> Result<CommunicatorId> {
-    let library = library(kind).map_err(|error| device.core().error(operation, error))?;
-    let why = |failure: Failure| device.core().error(operation, driver(&failure));
+    let library = library(kind).map_err(|error| device.core_by(crate::KEY).error(operation, error))?;
+    let why = |failure: Failure| device.core_by(crate::KEY).error(operation, driver(&failure));
     let id = library.unique_id().map_err(why)?;
     Ok(CommunicatorId::of(kind, &id.internal.map(|byte| byte as u8)))
 }
@@ -53,10 +53,10 @@ pub(crate) fn join<B: Backend>(
     kind: EngineKind,
 ) -> Result<LibraryEnd<B>> {
     const OPERATION: &str = "join";
-    let library = library(kind).map_err(|error| device.core().error(OPERATION, error))?;
+    let library = library(kind).map_err(|error| device.core_by(crate::KEY).error(OPERATION, error))?;
     let too_many = |_| {
         let why = "there are more ranks than the library can have";
-        device.core().error(OPERATION, ErrorKind::InvalidArgument { why })
+        device.core_by(crate::KEY).error(OPERATION, ErrorKind::InvalidArgument { why })
     };
     let numbers = (i32::try_from(rank).map_err(too_many)?, i32::try_from(size).map_err(too_many)?);
     let barrier = device.to_device(&[0_u8]).map_err(|error| error.in_operation(OPERATION))?;
@@ -102,7 +102,7 @@ fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i
     let mut handle = null_mut();
     let library = link.library;
     let _use = DriverUse::new();
-    if !link.device.core().origin.is_valid() {
+    if !link.device.core_by(crate::KEY).origin.is_valid() {
         return;
     }
     // SAFETY: a place for the communicator, and a rank below the number of ranks.

@@ -151,7 +151,7 @@ impl<B: Backend> Link<B> {
 
     /// As [`failed`](Self::failed), as an error of a call.
     pub(super) fn error(&self, operation: &'static str, sequence: u64, cause: CollectiveCause) -> Error {
-        self.device.core().error(operation, Box::new(self.failed(operation, sequence, cause)))
+        self.device.core_by(crate::KEY).error(operation, Box::new(self.failed(operation, sequence, cause)))
     }
 
     /// Waits until the communicator is set up.

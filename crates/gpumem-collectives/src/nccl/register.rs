@@ -80,7 +80,10 @@ impl<B: Backend> Link<B> {
             let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = registered.0.get_mut(&key(place)) else {
                 let why = "the array is not registered with this communicator";
-                return Err(self.device.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
+                return Err(self
+                    .device
+                    .core_by(crate::KEY)
+                    .error(OPERATION, ErrorKind::InvalidArgument { why }));
             };
             entry.count -= 1;
             if entry.count > 0 {
@@ -135,6 +138,6 @@ impl<B: Backend> Link<B> {
         let done = self.device.with_current(|| body(communicator));
         self.lock().is_calling = false;
         self.changed.notify_all();
-        done.map_err(|failure| self.device.core().error(operation, driver(&failure)))
+        done.map_err(|failure| self.device.core_by(crate::KEY).error(operation, driver(&failure)))
     }
 }

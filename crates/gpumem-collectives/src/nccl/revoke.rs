@@ -70,7 +70,7 @@ impl<B: Backend> Link<B> {
             unsafe { POISONED.poison(used, &failure) };
         }
         if let Some((timeline, submission)) = submitted {
-            let report = self.device.core().error(called.operation, Box::new(error.clone()));
+            let report = self.device.core_by(crate::KEY).error(called.operation, Box::new(error.clone()));
             timeline.context.note_aborted(timeline, submission, &report);
         }
         state.failure = Some(error.clone());
@@ -83,7 +83,7 @@ impl<B: Backend> Link<B> {
         let began = Instant::now();
         let told = {
             let _use = DriverUse::new();
-            if !self.device.core().origin.is_valid() {
+            if !self.device.core_by(crate::KEY).origin.is_valid() {
                 return;
             }
             // SAFETY: the communicator is alive: only this thread ends it.
@@ -97,7 +97,7 @@ impl<B: Backend> Link<B> {
         }
         drop(state);
         let _use = DriverUse::new();
-        if !self.device.core().origin.is_valid() {
+        if !self.device.core_by(crate::KEY).origin.is_valid() {
             return;
         }
         // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.

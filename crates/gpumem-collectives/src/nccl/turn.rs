@@ -38,7 +38,7 @@ pub(super) fn is_of_another<B: Backend>(last: &Last<B>, communicator: u64) -> bo
 pub(super) fn wait<B: Backend>(last: &Last<B>, communicator: u64, stream: &Stream<B>) -> Result<()> {
     match last {
         Some((_, timeline, submission)) if is_of_another(last, communicator) => {
-            stream.timeline().wait_for_timeline(timeline, *submission)
+            stream.timeline_by(crate::KEY).wait_for_timeline(timeline, *submission)
         }
         _ => Ok(()),
     }
@@ -46,7 +46,7 @@ pub(super) fn wait<B: Backend>(last: &Last<B>, communicator: u64, stream: &Strea
 
 /// Notes an operation as the last one.
 pub(super) fn note<B: Backend>(last: &mut Last<B>, communicator: u64, stream: &Stream<B>, submission: u64) {
-    let timeline = stream.timeline();
+    let timeline = stream.timeline_by(crate::KEY);
     match last {
         Some((of, on, noted)) if *of == communicator && Arc::ptr_eq(on, timeline) => *noted = submission,
         _ => *last = Some((communicator, timeline.clone(), submission)),

@@ -29,13 +29,13 @@ pub(crate) struct Constants<B: Backend> {
 impl<B: Backend> Constants<B> {
     /// That of a loaded program, which `kernel` keeps loaded.
     pub(crate) fn of_module(device: &Device<B>, module: &B::Module, kernel: &B::Kernel) -> Result<Self> {
-        let (address, bytes) = device.core().note_loss(B::variable(module, NAME))?;
+        let (address, bytes) = device.core_by(crate::KEY).note_loss(B::variable(module, NAME))?;
         Ok(Self::over(Allocation::foreign(device, address, bytes, Box::new(kernel.clone()))))
     }
 
     /// Ordinary memory, where kernels are functions of the host.
     pub(crate) fn on_host(device: &Device<B>, bytes: usize) -> Result<Self> {
-        Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN)?))
+        Ok(Self::over(Allocation::new_by(crate::KEY, device, "load", bytes, ALIGN)?))
     }
 
     fn over(memory: AllocationRef<B>) -> Self {

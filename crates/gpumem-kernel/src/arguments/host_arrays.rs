@@ -123,7 +123,12 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// For a launch that a scope waits for.
     pub(crate) fn in_scope(scope: &'a Scope<'_, '_, B>) -> Self {
-        Self { stream: scope.stream(), locks: Some(scope.locks()), scope_id: scope.id(), moved: None }
+        Self {
+            stream: scope.stream(),
+            locks: Some(scope.locks(crate::KEY)),
+            scope_id: scope.id(),
+            moved: None,
+        }
     }
 
     pub(crate) fn device(&self) -> &'a Device<B> {
@@ -131,7 +136,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     pub(crate) fn timeline(&self) -> &'a Arc<Timeline<B>> {
-        self.stream.timeline()
+        self.stream.timeline_by(crate::KEY)
     }
 
     /// The number of the scope, and its waits.
@@ -166,7 +171,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         form: Form,
     ) -> Result<Option<InPlace<B>>> {
         form.check(&source.layout(OPERATION)?)?;
-        let found = source.in_place(self.timeline(), self.device(), OPERATION)?;
+        let found = source.in_place(crate::KEY, self.timeline(), self.device(), OPERATION)?;
         let found = found.filter(|place| form.takes(&place.layout));
         if let Some(InPlace { memory, borrowed: true, .. }) = &found {
             self.borrow(memory);
@@ -186,7 +191,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         let layout = form.of(layout).map_err(|error| Error::new("", OPERATION, error))?;
         let align = self.device().capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
-        let memory = Allocation::new(self.device(), OPERATION, bytes, align)?;
+        let memory = Allocation::new_by(crate::KEY, self.device(), OPERATION, bytes, align)?;
         Ok((memory, layout))
     }
 

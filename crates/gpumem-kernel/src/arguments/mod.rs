@@ -115,7 +115,7 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
         array: &'a ArrayBase<S, D>,
         write: bool,
     ) -> Result<()> {
-        let ArrayRef { memory, layout } = array.place();
+        let ArrayRef { memory, layout } = array.place_by(crate::KEY);
         let Some(len) = layout.packed_len() else { return Err(needs_copy(layout)) };
         if len > 0 {
             let start = layout.offset();
@@ -141,7 +141,7 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
             let error = LayoutError::RankMismatch { found: array.ndim(), expected: rank };
             return Err(Error::new("", "launch", error));
         }
-        let place = array.place();
+        let place = array.place_by(crate::KEY);
         self.access(place, write);
         self.view_bytes(array.address(), place.layout)
     }

@@ -32,7 +32,8 @@ impl<P: Parameters> KernelDef<P> {
     /// replaced or the name is no identifier, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
     /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
-        self.load_on(device, true).map_err(|error| device.core().place(error).in_kernel(&self.name))
+        self.load_on(device, true)
+            .map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&self.name))
     }
 
     /// Returns the kernel that the device keeps under `key`, or loads what `declare` returns, and keeps that.
@@ -48,13 +49,13 @@ impl<P: Parameters> KernelDef<P> {
         device.kept(key, || {
             let declaration = declare();
             let loaded = declaration.load_on(device, false);
-            loaded.map_err(|error| device.core().place(error).in_kernel(&declaration.name))
+            loaded.map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&declaration.name))
         })
     }
 
     fn load_on<B: Backend>(&self, device: &Device<B>, keeps_open: bool) -> Result<Kernel<P, B>> {
-        let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
-        let core = device.core();
+        let missing = |what| device.core_by(crate::KEY).error("load", ErrorKind::Unsupported { what });
+        let core = device.core_by(crate::KEY);
         core.check("load")?;
         self.check()?;
         let barrier = device.barrier();
@@ -90,7 +91,7 @@ impl<P: Parameters> KernelDef<P> {
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) on the host. Otherwise as [`load`](Self::load).
     pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
-        let core = device.core();
+        let core = device.core_by(crate::KEY);
         core.check("compile")?;
         self.check()?;
         let barrier = device.barrier();

@@ -23,14 +23,25 @@ pub struct MemoryRequest<'a, B: Backend> {
     /// Whether the host is going to write the memory first. The block must then have no pending uses, also of
     /// [`stream`](Self::stream); if a resource returns one with some, the host waits for them at once.
     pub host_first: bool,
-    #[doc(hidden)]
-    pub stream: Option<&'a Arc<Timeline<B>>>,
+    pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
     /// The device that the memory is for.
-    #[doc(hidden)]
-    pub core: &'a Arc<DeviceCore<B>>,
+    pub(crate) core: &'a Arc<DeviceCore<B>>,
 }
 
 impl<'a, B: Backend> MemoryRequest<'a, B> {
+    /// A request of the runtime's. A resource, which is the user's, cannot reach the device or the stream by it.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn new(
+        core: &'a Arc<DeviceCore<B>>,
+        stream: Option<&'a Arc<Timeline<B>>>,
+        (bytes, align, kind): (usize, usize, MemoryKind),
+        operation: &'static str,
+        host_first: bool,
+    ) -> Self {
+        Self { bytes, align, kind, operation, host_first, stream, core }
+    }
+
     /// The same request for another number of bytes, for a resource that asks another one for more.
     #[must_use]
     pub fn for_bytes(&self, bytes: usize, align: usize) -> MemoryRequest<'a, B> {

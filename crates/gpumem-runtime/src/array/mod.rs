@@ -68,8 +68,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Self { memory, layout, marker: PhantomData }
     }
 
-    #[doc(hidden)]
-    pub fn place(&self) -> ArrayRef<'_, S::Backend> {
+    pub(crate) fn place(&self) -> ArrayRef<'_, S::Backend> {
         ArrayRef::new(&self.memory, &self.layout)
     }
 

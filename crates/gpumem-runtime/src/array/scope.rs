@@ -1,6 +1,6 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
-use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, array::host::PinScope, transfer};
+use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, array::host::PinScope, key::Key, transfer};
 use gpumem_core::{Backend, Element, ErrorKind, Result};
 use gpumem_memory::track::Lost;
 use ndarray::{ArrayViewMut, Dimension};
@@ -126,7 +126,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
 
     /// The waits before borrowed arrays are returned.
     #[doc(hidden)]
-    pub fn locks(&self) -> &PinScope<B> {
+    pub fn locks(&self, _: Key) -> &PinScope<B> {
         &self.locks
     }
 

@@ -5,6 +5,7 @@ use crate::{
     array::host::packed_shape,
     device::{Allocation, AllocationRef},
     foreign::{self, described_layout},
+    key::Key,
     layout::Layout,
     transfer::{self, ArrayRef, Upload},
 };
@@ -110,6 +111,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     #[doc(hidden)]
     pub fn in_place(
         &self,
+        _: Key,
         timeline: &Timeline<B>,
         device: &Device<B>,
         operation: &'static str,

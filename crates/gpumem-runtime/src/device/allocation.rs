@@ -92,7 +92,7 @@ impl<B: Backend> Allocation<B> {
     ///
     /// Work may still use the memory: it is in the log, so that later work runs after it. The host may not use such
     /// memory; it gets its own from `for_host`.
-    pub fn new(
+    pub(crate) fn new(
         device: &Device<B>,
         operation: &'static str,
         bytes: usize,
@@ -170,7 +170,7 @@ impl<B: Backend> Allocation<B> {
         // No order of streams helps the host, which writes without being enqueued anywhere.
         let host_first = is_seen_by_host(kind);
         let stream = if host_first { None } else { device.stream_hint() };
-        let request = MemoryRequest { bytes, align, kind, operation, host_first, stream, core };
+        let request = MemoryRequest::new(core, stream, (bytes, align, kind), operation, host_first);
         let (number, resource) = core.memory.serving(core, operation, kind)?;
         let obtained = Self::obtain(device, (number, &resource), &request);
         let block = match &obtained {
@@ -245,14 +245,14 @@ impl<B: Backend> Allocation<B> {
         core.deferred_frees.sweep(core);
         let (kind, stream) = (MemoryKind::Device, device.stream_hint());
         let whole = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
-        let request = MemoryRequest { bytes: whole, align, kind, operation, host_first: false, stream, core };
+        let request = MemoryRequest::new(core, stream, (whole, align, kind), operation, false);
         let (number, driver) = core.memory.external_owner(core);
         let block = Self::obtain(device, (number, &Serving::Own(driver)), &request)?;
         let mut memory = Self::owned(owner_ref, (block.address(), 0, bytes), kind);
         *memory.extra = Self::named(core, bytes, block.bytes());
         (*memory.block, memory.resource) = (Some(block), number);
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
-        core.recorder.allocated(memory.id(), || MemoryRequest { bytes, ..request }.info(), name);
+        core.recorder.allocated(memory.id(), || request.for_bytes(bytes, align).info(), name);
         Ok(AllocationRef::new(memory))
     }
 
@@ -309,9 +309,14 @@ impl<B: Backend> Allocation<B> {
     }
 
     #[cold]
-    fn unfit(request: &MemoryRequest<'_, B>, block: MemoryBlock<B>, resource: u8) -> Error {
+    fn unfit(
+        core: &DeviceCore<B>,
+        request: &MemoryRequest<'_, B>,
+        block: MemoryBlock<B>,
+        resource: u8,
+    ) -> Error {
         let error = oom::misfit(&block, request);
-        request.core.deferred_frees.add(DeferredFree::Memory { block, resource }, request.core.generation());
+        core.deferred_frees.add(DeferredFree::Memory { block, resource }, core.generation());
         error
     }
 

@@ -36,9 +36,8 @@ impl<B: Backend> Device<B> {
         Self(Arc::new(DeviceHandle { core, inner, stream: Some(timeline.clone()) }))
     }
 
-    #[doc(hidden)]
     #[inline]
-    pub fn core(&self) -> &Arc<DeviceCore<B>> {
+    pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
         &self.0.core
     }
 

@@ -88,15 +88,8 @@ impl<B: Backend> Device<B> {
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn memory_request(&self, bytes: usize, kind: MemoryKind) -> MemoryRequest<'_, B> {
-        MemoryRequest {
-            bytes,
-            align: self.capabilities().allocation_alignment,
-            kind,
-            operation: "memory_request",
-            host_first: false,
-            stream: self.stream_hint(),
-            core: self.core(),
-        }
+        let memory = (bytes, self.capabilities().allocation_alignment, kind);
+        MemoryRequest::new(self.core(), self.stream_hint(), memory, "memory_request", false)
     }
 
     /// Returns the driver as a resource, to put others around it. It serves every kind of memory.

@@ -52,8 +52,7 @@ impl<B: Backend> Stream<B> {
         self
     }
 
-    #[doc(hidden)]
-    pub fn timeline(&self) -> &Arc<Timeline<B>> {
+    pub(crate) fn timeline(&self) -> &Arc<Timeline<B>> {
         &self.0.timeline
     }
 
