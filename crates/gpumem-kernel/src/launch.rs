@@ -107,7 +107,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         keeps_open: bool,
     ) -> Self {
         let constants = constants.map(Arc::new);
-        let memory = Allocation::program(device, Box::new(raw.clone()), keeps_open);
+        let memory = Allocation::program(crate::KEY, device, Box::new(raw.clone()), keeps_open);
         let (context, generation) = (memory.context().clone(), memory.generation());
         let program = Arc::new(LoadedModule::new(memory));
         let (limits, name) =

@@ -108,7 +108,7 @@ mod tests {
     fn dropping_a_program_logs_the_last_launch_of_every_stream() {
         let device: Device<Host> = Device::open("host").unwrap();
         let streams: Vec<Stream<Host>> = (0..2 * LAST_LAUNCHES).map(|_| device.stream().unwrap()).collect();
-        let program = LoadedModule::new(Allocation::program(&device, Box::new(()), true));
+        let program = LoadedModule::new(Allocation::program(crate::KEY, &device, Box::new(()), true));
         let memory = program.memory.clone();
         for submission in 1..=3 {
             streams

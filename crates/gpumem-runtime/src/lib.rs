@@ -15,6 +15,7 @@
 mod array;
 mod completion;
 mod device;
+mod doors;
 mod event_count;
 mod foreign;
 mod interchange;

@@ -233,6 +233,9 @@ pub use gpumem_core::{
     MemoryKind, RawStream, Result, StreamKind, StreamOptions,
 };
 
+#[cfg(all(doctest, feature = "host"))]
+mod compile_fail;
+
 // The Rust blocks of the book are compiled and run as documentation tests. Packages do not have the pages, and build none.
 // Some blocks open the default device, which is the host's only where no other backend is enabled.
 #[cfg(all(doctest, feature = "host", not(any(feature = "cuda", feature = "roc"))))]

@@ -30,7 +30,7 @@ impl<B: Backend> Constants<B> {
     /// That of a loaded program, which `kernel` keeps loaded.
     pub(crate) fn of_module(device: &Device<B>, module: &B::Module, kernel: &B::Kernel) -> Result<Self> {
         let (address, bytes) = device.core_by(crate::KEY).note_loss(B::variable(module, NAME))?;
-        Ok(Self::over(Allocation::foreign(device, address, bytes, Box::new(kernel.clone()))))
+        Ok(Self::over(Allocation::foreign_by(crate::KEY, device, address, bytes, Box::new(kernel.clone()))))
     }
 
     /// Ordinary memory, where kernels are functions of the host.

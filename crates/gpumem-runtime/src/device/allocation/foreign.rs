@@ -2,6 +2,7 @@
 
 use super::{Allocation, AllocationRef, Owner};
 use crate::device::Device;
+use crate::key::Key;
 use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
 use std::{any::Any, ptr::NonNull};
 
@@ -48,7 +49,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Foreign memory, kept alive by `owner`.
-    pub fn foreign(
+    pub(crate) fn foreign(
         device: &Device<B>,
         address: u64,
         len: usize,
@@ -61,6 +62,7 @@ impl<B: Backend> Allocation<B> {
     /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
     /// `keeps_open` says whether it keeps the device open; a program that the device itself keeps does not.
     pub fn program(
+        _: Key,
         device: &Device<B>,
         module: Box<dyn Any + Send + Sync>,
         keeps_open: bool,

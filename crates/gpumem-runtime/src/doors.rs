@@ -1,0 +1,68 @@
+//! The doors from the handles that users hold to the order of work and to the bookkeeping of memory.
+
+use crate::{
+    Storage, Stream,
+    array::ArrayBase,
+    device::{Allocation, AllocationRef, Device},
+    key::Key,
+    transfer::ArrayRef,
+};
+use gpumem_core::{Backend, Result};
+use gpumem_memory::{memory::DeviceCore, track::Timeline};
+use ndarray::Dimension;
+use std::{any::Any, sync::Arc};
+
+impl<B: Backend> Device<B> {
+    /// The core, for the other crates of gpumem.
+    #[doc(hidden)]
+    #[inline]
+    pub fn core_by(&self, _: Key) -> &Arc<DeviceCore<B>> {
+        self.core()
+    }
+}
+
+impl<B: Backend> Stream<B> {
+    /// The stream as the ordering code sees it, for the other crates of gpumem.
+    #[doc(hidden)]
+    #[inline]
+    pub fn timeline_by(&self, _: Key) -> &Arc<Timeline<B>> {
+        self.timeline()
+    }
+}
+
+impl<S: Storage, D: Dimension> ArrayBase<S, D> {
+    /// The memory and the layout, for the other crates of gpumem.
+    #[doc(hidden)]
+    #[inline]
+    pub fn place_by(&self, _: Key) -> ArrayRef<'_, S::Backend> {
+        self.place()
+    }
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Memory that no array has, for the other crates of gpumem.
+    ///
+    /// # Errors
+    /// Returns the error of an array's allocation.
+    #[inline]
+    pub fn new_by(
+        _: Key,
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+    ) -> Result<AllocationRef<B>> {
+        Self::new(device, operation, bytes, align)
+    }
+
+    /// Foreign memory, for the other crates of gpumem; `owner` keeps it alive.
+    pub fn foreign_by(
+        _: Key,
+        device: &Device<B>,
+        address: u64,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> AllocationRef<B> {
+        Self::foreign(device, address, len, owner)
+    }
+}
