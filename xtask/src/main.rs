@@ -5,6 +5,8 @@ mod artifacts;
 mod bench;
 mod bindings;
 mod ci;
+#[cfg(test)]
+mod hidden_table;
 mod libtest;
 mod links;
 mod miri;

@@ -18,8 +18,9 @@ const CRATES: [&str; 11] = [
     "gpumem-roc",
 ];
 /// Items that only the other crates of gpumem call.
-const HIDDEN: [&str; 5] = [
+const HIDDEN: [&str; 6] = [
     "Destination::copy_from",
+    "Key::new",
     "MemoryBlock::hand_over_uses",
     "PinnedPages::lock",
     "PinnedPages::unlock",
