@@ -27,7 +27,7 @@ fn told(joins_late: bool, fails: bool) -> CollectiveCause {
                 break;
             }
             let what = "the test wants it".to_owned();
-            device.core().raw.inject(Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what }));
+            device.raw().inject(Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what }));
             stream.fill(&mut array, 7).unwrap();
         }
         // The failure may be known by now: then the others have been told of it.

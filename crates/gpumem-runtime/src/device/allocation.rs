@@ -289,7 +289,7 @@ impl<B: Backend> Allocation<B> {
                 .map_err(|error| core.place(error))?,
         };
         if resource.is_foreign() && !oom::is_fit(&block, request) {
-            return Err(Self::unfit(request, block, number));
+            return Err(Self::unfit(core, request, block, number));
         }
         Ok(block)
     }

@@ -7,7 +7,11 @@ use gpumem_memory::{
     memory::{DeferredFree, DeviceCore},
     track::{RecordedEvent, Timeline},
 };
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 /// An event in a stream, made by [`Stream::record_event`]. Cloning it is cheap and gives the same event.
 #[must_use = "an event that is dropped at once cannot be waited for"]
@@ -25,6 +29,10 @@ struct Timed<B: Backend> {
     core: Arc<DeviceCore<B>>,
     generation: u64,
 }
+
+// As a device.
+impl<B: Backend> UnwindSafe for Timed<B> {}
+impl<B: Backend> RefUnwindSafe for Timed<B> {}
 
 impl<B: Backend> Timed<B> {
     fn event(&self) -> Option<&B::Event> {
