@@ -11,7 +11,7 @@ use gpumem_runtime::{
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{borrow::Cow, ops::Range};
+use std::{any::TypeId, borrow::Cow, ops::Range};
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,12 +91,46 @@ impl Computation {
     }
 }
 
+/// A type of elements, as ranks compare it. Two types may have one name; so within a process the types themselves are
+/// compared, and across processes the names and the bytes of an element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ElementId {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: usize,
+    identity: Identity,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    Type(TypeId),
+    /// The hash of the whole name, which is cut where it crosses processes.
+    Name(u64),
+}
+
+impl ElementId {
+    pub(crate) fn of<T: Element>() -> Self {
+        let identity = Identity::Type(TypeId::of::<T>());
+        Self { name: std::any::type_name::<T>(), bytes: size_of::<T>(), identity }
+    }
+
+    /// A type of another process.
+    pub(crate) fn foreign(name: &'static str, bytes: usize, hash: u64) -> Self {
+        Self { name, bytes, identity: Identity::Name(hash) }
+    }
+}
+
+impl PartialEq for ElementId {
+    fn eq(&self, other: &Self) -> bool {
+        (self.bytes, self.identity) == (other.bytes, other.identity)
+    }
+}
+
 /// An operation of one rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) kind: Kind,
-    /// The type of the elements, and its bytes.
-    pub(crate) element: (&'static str, usize),
+    /// The type of the elements.
+    pub(crate) element: ElementId,
     /// The number that an element is, if it is one that can be reduced.
     pub(crate) number: Option<Number>,
     /// Elements that each rank gives or gets: those of one block where there are several.
@@ -106,13 +140,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new<T: Element>(kind: Kind, count: usize) -> Self {
-        Self {
-            kind,
-            element: (std::any::type_name::<T>(), size_of::<T>()),
-            number: Number::of::<T>(),
-            count,
-            computation: None,
-        }
+        Self { kind, element: ElementId::of::<T>(), number: Number::of::<T>(), count, computation: None }
     }
 
     pub(crate) fn computing<T: Element, R: Reduction<T>>(mut self) -> Self {
@@ -122,12 +150,13 @@ impl Call {
 
     /// Bytes that each rank gives or gets.
     pub(crate) fn bytes(&self) -> usize {
-        self.count * self.element.1
+        self.count * self.element.bytes
     }
 
     /// What the ranks compare.
     pub(crate) fn fingerprint(&self, order: Vec<(u64, u64)>) -> CollectiveCall {
-        let mut call = CollectiveCall::new(self.kind.name(), self.element.0, self.count);
+        let mut call = CollectiveCall::new(self.kind.name(), self.element.name, self.count);
+        call.element_bytes = self.element.bytes;
         call.reduction = self.computation.map(|computation| computation.name);
         call.root = self.kind.root();
         call.order = order;

@@ -36,6 +36,14 @@ impl EngineKind {
     }
 }
 
+/// A hash that is the same in every build of the library: processes compare it (FNV-1a, 64 bits). Those of the standard
+/// library may differ between compilers.
+pub(crate) fn stable_hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// Names a communicator, so that ranks can [join](crate::Communicator::join) it. One rank makes it and passes it to
 /// the others. Each communicator needs an identity of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,5 +144,18 @@ impl fmt::Debug for CommunicatorId {
             .field(&self.kind())
             .field(&self.0[PAYLOAD..24].escape_ascii().to_string())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other processes have the same numbers.
+    #[test]
+    fn the_hash_is_that_of_its_definition() {
+        assert_eq!(stable_hash([]), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(stable_hash(*b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(stable_hash(*b"foobar"), 0x8594_4171_f739_67e8);
     }
 }

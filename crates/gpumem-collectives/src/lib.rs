@@ -33,6 +33,7 @@ mod registration;
 mod rendezvous;
 mod scalar;
 mod single;
+mod span;
 mod step;
 mod uneven;
 mod watchdog;

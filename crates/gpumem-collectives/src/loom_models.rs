@@ -48,7 +48,7 @@ impl Pair {
         let woken = || Arc::new(Woken(AtomicBool::new(false)));
         let memory = [memory(), memory()];
         let meeting = Arc::new(Meeting::new(vec![0, 1], run));
-        meeting.set_parts(memory.to_vec());
+        meeting.set_steps(memory.to_vec());
         Self { meeting, memory, woken: [woken(), woken()] }
     }
 

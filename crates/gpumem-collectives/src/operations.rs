@@ -259,6 +259,11 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         if row != received_row {
             return Err(invalid(self.stream, operation, "the rows of the two arrays differ in length"));
         }
+        let rank = self.communicator.rank();
+        if sent.get(rank) != received.get(rank) {
+            let why = "this rank sends another number of rows to itself than it receives from itself";
+            return Err(invalid(self.stream, operation, why));
+        }
         let bytes = |rows: &[usize]| rows.iter().map(|rows| rows * row * size_of::<S::Elem>()).collect();
         let kind = Kind::AllToAllV { send: bytes(sent), receive: bytes(received) };
         let call = Call::new::<S::Elem>(kind, source.len());

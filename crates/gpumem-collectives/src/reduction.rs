@@ -1,9 +1,10 @@
 //! What is computed over the ranks, and for which numbers.
 
+use crate::span::Span;
 use gpumem_core::Element;
 use half::{bf16, f16};
 use num_complex::Complex;
-use std::{any::TypeId, ptr::with_exposed_provenance};
+use std::any::TypeId;
 
 /// A type of numbers that can be reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,24 +148,25 @@ const CHUNK: usize = 1024;
 
 /// A reduction of elements whose type is known only here: reads `count` elements at each source, and writes the result
 /// to each destination. A destination may be a source too.
-pub(crate) type Reduce = unsafe fn(sources: &[usize], destinations: &[usize], count: usize);
+pub(crate) type Reduce = unsafe fn(sources: &[Span], destinations: &[Span]);
 
 /// # Safety
-/// The addresses are aligned for `T`, and valid for `count` elements; no other code uses them meanwhile. A destination is
-/// equal to a source or shares no bytes with it.
-pub(crate) unsafe fn reduce<T: Element, R: Reduction<T>>(
-    sources: &[usize],
-    destinations: &[usize],
-    count: usize,
-) {
+/// The spans are valid and aligned for `T`; no other code uses them meanwhile. A destination is equal to a source or shares
+/// no bytes with it.
+pub(crate) unsafe fn reduce<T: Element, R: Reduction<T>>(sources: &[Span], destinations: &[Span]) {
     let Some((first, others)) = sources.split_first() else { return };
+    let count = first.len() / size_of::<T>().max(1);
+    let is_short = |span: &Span| span.len() < count * size_of::<T>();
+    if others.iter().chain(destinations).any(is_short) {
+        return;
+    }
     let mut values = vec![T::zeroed(); CHUNK.min(count)];
     for start in (0..count).step_by(CHUNK) {
         let values = &mut values[..CHUNK.min(count - start)];
-        let chunk = |address: &usize| {
-            let start = with_exposed_provenance::<T>(*address).wrapping_add(start);
-            // SAFETY: valid for reads and not written meanwhile (the caller's promise).
-            unsafe { std::slice::from_raw_parts(start, values.len()) }
+        let chunk = |span: &Span| {
+            // SAFETY: valid for reads and not written while the chunk is combined (the caller's promise). The chunk is within
+            // the first span, and no other one is shorter.
+            unsafe { &span.as_slice::<T>()[start..start + values.len()] }
         };
         let first = chunk(first);
         let others: Vec<&[T]> = others.iter().map(chunk).collect();
@@ -177,10 +179,9 @@ pub(crate) unsafe fn reduce<T: Element, R: Reduction<T>>(
         for value in &mut *values {
             *value = R::finish(*value, sources.len());
         }
-        for address in destinations {
-            let to = std::ptr::with_exposed_provenance_mut::<T>(*address).wrapping_add(start);
+        for destination in destinations {
             // SAFETY: valid for writes (the caller's promise), and no reference to it is left.
-            unsafe { values.as_ptr().copy_to_nonoverlapping(to, values.len()) };
+            unsafe { destination.copy_from_slice(start, values) };
         }
     }
 }

@@ -108,7 +108,7 @@ impl fmt::Display for CollectiveRecord {
 #[non_exhaustive]
 pub enum CollectiveCause {
     /// The ranks called different operations, or the same one with arguments that do not fit. Nothing was moved.
-    #[error("the ranks disagree: this rank called {mine}{}", theirs.iter().map(|(rank, call)| format!(", rank {rank} called {call}")).collect::<String>())]
+    #[error("the ranks disagree: this rank called {mine}{}", theirs.iter().map(|(rank, call)| differing(mine, *rank, call)).collect::<String>())]
     Mismatch {
         /// What this rank called.
         mine: CollectiveCall,
@@ -161,6 +161,8 @@ pub struct CollectiveCall {
     pub operation: &'static str,
     /// Type of the elements.
     pub element: &'static str,
+    /// Bytes of an element; 0 if they are not known. Types of one name may differ in it.
+    pub element_bytes: usize,
     /// Number of elements: those that each rank gives, or gets.
     pub count: usize,
     /// What is computed.
@@ -172,16 +174,31 @@ pub struct CollectiveCall {
     pub order: Vec<(u64, u64)>,
 }
 
+/// What another rank called, where it differs from `mine`.
+fn differing(mine: &CollectiveCall, rank: usize, theirs: &CollectiveCall) -> String {
+    let text = theirs.to_string();
+    match text == mine.to_string() {
+        false => format!(", rank {rank} called {text}"),
+        true if mine.element_bytes == theirs.element_bytes => {
+            format!(", rank {rank} called {text} with another type of that name, or other blocks")
+        }
+        true => {
+            let (here, there) = (mine.element_bytes, theirs.element_bytes);
+            format!(", rank {rank} called {text} with elements of {there} bytes instead of {here}")
+        }
+    }
+}
+
 impl CollectiveCall {
     /// Describes a call without a reduction, a root and an order.
     pub fn new(operation: &'static str, element: &'static str, count: usize) -> Self {
-        Self { operation, element, count, reduction: None, root: None, order: Vec::new() }
+        Self { operation, element, element_bytes: 0, count, reduction: None, root: None, order: Vec::new() }
     }
 }
 
 impl fmt::Display for CollectiveCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, element, count, reduction, root, order } = self;
+        let Self { operation, element, element_bytes: _, count, reduction, root, order } = self;
         write!(f, "{operation} of {count} {element}")?;
         if let Some(reduction) = reduction {
             write!(f, " ({reduction})")?;

@@ -5,7 +5,7 @@ use gpumem_core::{ErrorKind, RawStream};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     CudaArrayInterface, Device, ImportedArray, InterchangeStream,
-    internal::{Access, Work},
+    internal::{Access, Key, Work},
 };
 use ndarray::{Array1, Ix1};
 use std::sync::{
@@ -112,10 +112,12 @@ fn a_closed_device_is_released() {
 fn the_two_sides_of_a_copy_are_compared_without_a_second_handle_too() {
     let device = Device::<Host>::open("host").unwrap();
     let (array, stream) = (device.to_device(&[0u32; 16]).unwrap(), device.stream().unwrap());
-    let memory = array.place().memory;
+    // SAFETY: nothing is enqueued with it.
+    let key = unsafe { Key::new() };
+    let memory = array.place_by(key).memory;
     let admitted = |work, read, written| {
         let accesses = [Access::read(memory, read), Access::write(memory, written)];
-        stream.timeline().admit(work, "copy", &accesses).map(drop)
+        stream.timeline_by(key).admit(work, "copy", &accesses).map(drop)
     };
     for apart in [(0..32, 32..64), (32..64, 0..32)] {
         admitted(Work::Transfer, apart.0, apart.1).unwrap();

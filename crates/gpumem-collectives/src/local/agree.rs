@@ -2,28 +2,52 @@
 
 use super::{
     meeting::Verdict,
-    part::{Part, overlap},
+    part::{Move, Part, overlap, plan},
 };
-use crate::call::Kind;
+use crate::call::{ElementId, Kind};
 use gpumem_core::{CollectiveCall, CollectiveCause};
 
 /// What one rank called.
 #[derive(Debug, Clone)]
 pub(crate) struct Called {
     pub(crate) call: CollectiveCall,
-    pub(crate) part: Part,
+    pub(crate) kind: Kind,
+    pub(crate) element: ElementId,
+}
+
+impl Called {
+    pub(crate) fn new(call: CollectiveCall, kind: Kind, element: ElementId) -> Self {
+        Self { call, kind, element }
+    }
+}
+
+/// The calls of all seats with their bytes, if they fit together: the steps of the operation.
+///
+/// # Errors
+/// Returns why they do not. Then nothing is moved.
+pub(crate) fn agreed(ranks: &[usize], all: Vec<(Called, Part)>) -> Result<Vec<Move>, Verdict> {
+    let (called, parts): (Vec<Called>, Vec<Part>) = all.into_iter().unzip();
+    if let Some(verdict) = disagreement(ranks, &called) {
+        return Err(verdict);
+    }
+    if let Some((writer, user)) = overlap(&parts) {
+        let (writer, user) = (ranks[writer], ranks[user]);
+        return Err(Verdict::One(CollectiveCause::Overlap { writer, user }));
+    }
+    plan(&parts).map_err(|seat| {
+        let rank = ranks.get(seat).copied().unwrap_or(seat);
+        let why = "its array does not have the bytes of the operation that it called".to_owned();
+        Verdict::One(CollectiveCause::PeerLost { rank, why })
+    })
 }
 
 /// Tells why the calls do not fit together, if they do not. `ranks` has the rank of each seat.
 pub(crate) fn disagreement(ranks: &[usize], all: &[Called]) -> Option<Verdict> {
-    let differing = |seat: usize| -> Vec<usize> {
-        (0..all.len()).filter(|other| *other != seat && differ((seat, *other), all)).collect()
-    };
+    let differing =
+        |seat: usize| -> Vec<usize> { (0..all.len()).filter(|other| differ((seat, *other), all)).collect() };
     let differing: Vec<Vec<usize>> = (0..all.len()).map(differing).collect();
     if differing.iter().all(Vec::is_empty) {
-        let parts: Vec<Part> = all.iter().map(|called| called.part.clone()).collect();
-        let (writer, user) = overlap(&parts)?;
-        return Some(Verdict::One(CollectiveCause::Overlap { writer: ranks[writer], user: ranks[user] }));
+        return None;
     }
     // A rank that agrees with every other one, as two others disagree about a block between them, is told of both.
     let any: Vec<usize> = (0..all.len()).filter(|seat| !differing[*seat].is_empty()).collect();
@@ -35,14 +59,15 @@ pub(crate) fn disagreement(ranks: &[usize], all: &[Called]) -> Option<Verdict> {
     Some(Verdict::Each(causes.collect()))
 }
 
-/// Whether the calls of two seats do not fit together.
+/// Whether the calls of two seats do not fit together. A seat fits itself, unless what it sends to itself is not what it
+/// receives from itself.
 fn differ((left, right): (usize, usize), all: &[Called]) -> bool {
     let (one, other) = (&all[left], &all[right]);
     let (mine, theirs) = (&one.call, &other.call);
-    if (mine.element, mine.reduction, mine.root) != (theirs.element, theirs.reduction, theirs.root) {
+    if one.element != other.element || (mine.reduction, mine.root) != (theirs.reduction, theirs.root) {
         return true;
     }
-    match (&one.part.call.kind, &other.part.call.kind) {
+    match (&one.kind, &other.kind) {
         (Kind::AllToAllV { send, receive }, Kind::AllToAllV { send: their_send, receive: their_receive }) => {
             send.get(right) != their_receive.get(left) || receive.get(right) != their_send.get(left)
         }

@@ -1,6 +1,6 @@
 //! One rank in a meeting, and the future that its stream runs.
 
-use super::{Meeting, Part, Shared};
+use super::{Meeting, Move, Shared};
 use crate::record::Write;
 use gpumem_core::{CollectiveCause, CollectiveError, Failure};
 use std::{
@@ -15,7 +15,7 @@ use std::{
 /// One rank in a meeting. Dropped before the meeting is over, the rank does not come.
 #[derive(Debug)]
 pub(crate) struct Attendee {
-    pub(crate) meeting: Arc<Meeting<Part>>,
+    pub(crate) meeting: Arc<Meeting<Move>>,
     pub(crate) seat: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) rank: usize,

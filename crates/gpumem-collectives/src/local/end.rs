@@ -4,7 +4,7 @@ use super::{
     Shared,
     attendee::{Attendance, Traced},
     family::Family,
-    part::{Part, Span},
+    part::Part,
     split::Begun,
 };
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     call::{Place, Prepared, accesses},
     engine::{Engine, Split},
     record,
+    span::Span,
 };
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
@@ -96,9 +97,9 @@ impl End {
 /// The bytes of a packed array.
 pub(crate) fn span<B: Backend>(place: Option<&Place<'_, B>>) -> Span {
     let found = place.filter(|place| !place.extent.is_empty());
-    found.map_or(Span::default(), |place| Span {
-        address: place.address() as usize,
-        bytes: place.extent.len(),
+    found.map_or(Span::default(), |place| {
+        // SAFETY: the extent is within the allocation.
+        unsafe { Span::new(place.address() as usize, place.extent.len()) }
     })
 }
 

@@ -48,7 +48,7 @@ enum Seat {
     Taken(Waker),
 }
 
-/// An operation of several ranks. `P` is the part of one rank.
+/// An operation of several ranks, in steps of type `P`.
 pub(crate) struct Meeting<P> {
     /// The rank of each seat.
     ranks: Vec<usize>,
@@ -59,7 +59,7 @@ pub(crate) struct Meeting<P> {
 
 struct State<P> {
     phase: Phase,
-    parts: Vec<P>,
+    steps: Vec<P>,
     seats: Vec<Seat>,
     taken: usize,
     /// When the first rank came.
@@ -69,12 +69,12 @@ struct State<P> {
 }
 
 impl<P> Meeting<P> {
-    /// A meeting of these ranks. `run` gets the parts of all when all have come.
+    /// A meeting of these ranks. `run` gets the steps when all have come.
     pub(crate) fn new(ranks: Vec<usize>, run: fn(&[P])) -> Self {
         let seats = ranks.iter().map(|_| Seat::Free).collect();
         let state = State {
             phase: Phase::Gathering,
-            parts: Vec::new(),
+            steps: Vec::new(),
             seats,
             taken: 0,
             since: None,
@@ -87,9 +87,9 @@ impl<P> Meeting<P> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Sets the parts, in the order of the seats, before the last rank comes.
-    pub(crate) fn set_parts(&self, parts: Vec<P>) {
-        self.lock().parts = parts;
+    /// Sets the steps, before the last rank comes.
+    pub(crate) fn set_steps(&self, steps: Vec<P>) {
+        self.lock().steps = steps;
     }
 
     /// Takes a seat, or asks again. The last rank to come does the work and wakes the others.
@@ -108,10 +108,10 @@ impl<P> Meeting<P> {
         }
         state.phase = Phase::Running;
         state.times[0] = Some(Instant::now());
-        let parts = std::mem::take(&mut state.parts);
+        let steps = std::mem::take(&mut state.steps);
         drop(state);
         let mut end = End { meeting: self, seat, is_done: false };
-        (self.run)(&parts);
+        (self.run)(&steps);
         end.is_done = true;
         Poll::Ready(Ok(()))
     }

@@ -13,5 +13,6 @@ pub(crate) use agree::{Called, disagreement};
 pub(crate) use end::{End, join, span};
 pub(crate) use family::Family;
 use meeting::Meeting;
-pub(crate) use part::{Part, Span};
+use part::Move;
+pub(crate) use part::Part;
 use shared::Shared;

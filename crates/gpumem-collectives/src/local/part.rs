@@ -1,26 +1,10 @@
 //! Moves and combines the bytes of all ranks of an operation.
 
-use crate::call::{Call, Kind};
-use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
-
-/// Bytes in memory of the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) address: usize,
-    pub(crate) bytes: usize,
-}
-
-impl Span {
-    fn overlaps(self, other: Self) -> bool {
-        let (end, other_end) = (self.address + self.bytes, other.address + other.bytes);
-        self.bytes > 0 && other.bytes > 0 && self.address < other_end && other.address < end
-    }
-
-    /// The block of this number, of blocks of so many bytes.
-    fn block(self, number: usize, bytes: usize) -> Self {
-        Self { address: self.address + number * bytes, bytes }
-    }
-}
+use crate::{
+    call::{Call, Kind},
+    reduction::Reduce,
+    span::{CopySpans, Span},
+};
 
 /// The part of one rank.
 #[derive(Debug, Clone)]
@@ -30,6 +14,19 @@ pub(crate) struct Part {
     pub(crate) destination: Span,
 }
 
+impl Part {
+    /// One block of the source for each of `ranks`.
+    fn source_blocks(&self, ranks: usize) -> Option<Vec<Span>> {
+        self.source.blocks(ranks).filter(|blocks| blocks.iter().all(|block| block.len() == self.call.bytes()))
+    }
+
+    /// One block of the destination for each of `ranks`.
+    fn destination_blocks(&self, ranks: usize) -> Option<Vec<Span>> {
+        let blocks = self.destination.blocks(ranks);
+        blocks.filter(|blocks| blocks.iter().all(|block| block.len() == self.call.bytes()))
+    }
+}
+
 /// Finds a rank that writes memory that another one uses: `(writer, user)`.
 pub(crate) fn overlap(parts: &[Part]) -> Option<(usize, usize)> {
     let users = |part: &Part| [part.source, part.destination];
@@ -37,8 +34,8 @@ pub(crate) fn overlap(parts: &[Part]) -> Option<(usize, usize)> {
     for (seat, part) in parts.iter().enumerate() {
         all.extend(users(part).into_iter().zip([false, true]).map(|(span, write)| (span, seat, write)));
     }
-    all.retain(|(span, ..)| span.bytes > 0);
-    all.sort_by_key(|(span, ..)| span.address);
+    all.retain(|(span, ..)| !span.is_empty());
+    all.sort_by_key(|(span, ..)| span.address());
     for (index, (span, seat, write)) in all.iter().enumerate() {
         let near = all[index + 1..].iter().take_while(|(other, ..)| span.overlaps(*other));
         for (_, other, other_writes) in near {
@@ -50,106 +47,142 @@ pub(crate) fn overlap(parts: &[Part]) -> Option<(usize, usize)> {
     None
 }
 
-/// Does the operation. All ranks have called the same one, with parts that fit, and wait until this returns: so their
-/// memory is valid, and no other code uses it.
-pub(crate) fn run(parts: &[Part]) {
-    let Some(first) = parts.first() else { return };
-    let (bytes, count, ranks) = (first.call.bytes(), first.call.count, parts.len());
-    let sources = || parts.iter().map(|part| part.source);
-    let destinations = || parts.iter().map(|part| part.destination);
+/// A step of an operation. Its spans have one length.
+#[derive(Debug)]
+pub(crate) enum Move {
+    Copy(CopySpans),
+    Combine { function: Reduce, sources: Vec<Span>, destinations: Vec<Span> },
+}
+
+/// Plans the steps of an operation that all ranks have called. `Err` names a seat whose bytes are not those of its call:
+/// then nothing is moved.
+pub(crate) fn plan(parts: &[Part]) -> Result<Vec<Move>, usize> {
+    let Some(first) = parts.first() else { return Ok(Vec::new()) };
+    let ranks = parts.len();
+    let mut moves = Vec::new();
+    let mut copy = |seat: usize, source: Span, destination: Span| -> Result<(), usize> {
+        moves.push(Move::Copy(source.to(destination).ok_or(seat)?));
+        Ok(())
+    };
     match &first.call.kind {
         Kind::Barrier => {}
-        Kind::AllReduce => combine(&first.call, sources(), destinations(), count),
+        Kind::AllReduce => {
+            let sources = whole_sources(parts)?;
+            let destinations: Vec<Span> = parts.iter().map(|part| part.destination).collect();
+            moves.extend(combine(&first.call, sources, (0, destinations))?);
+        }
         Kind::Reduce { root } => {
-            combine(&first.call, sources(), destinations().skip(*root).take(1), count);
+            let destination = parts.get(*root).ok_or(*root)?.destination;
+            moves.extend(combine(&first.call, whole_sources(parts)?, (*root, vec![destination]))?);
         }
         Kind::ReduceScatter => {
-            for rank in 0..ranks {
-                let blocks = sources().map(|source| source.block(rank, bytes));
-                combine(&first.call, blocks, destinations().skip(rank).take(1), count);
+            let sources = each(parts, |part| part.source_blocks(ranks))?;
+            for (rank, part) in parts.iter().enumerate() {
+                let blocks = sources.iter().map(|blocks| blocks[rank]).collect();
+                moves.extend(combine(&first.call, blocks, (rank, vec![part.destination]))?);
             }
         }
         Kind::Broadcast { root } => {
-            let Some(source) = sources().nth(*root) else { return };
-            destinations().for_each(|destination| copy(source, destination));
+            let source = parts.get(*root).ok_or(*root)?.source;
+            for (seat, part) in parts.iter().enumerate() {
+                // The root has the elements.
+                if seat != *root || !part.destination.is_empty() {
+                    copy(seat, source, part.destination)?;
+                }
+            }
         }
         Kind::AllGather => {
-            for destination in destinations() {
-                for (rank, source) in sources().enumerate() {
-                    copy(source, destination.block(rank, bytes));
+            for (seat, part) in parts.iter().enumerate() {
+                let blocks = part.destination_blocks(ranks).ok_or(seat)?;
+                for (from, block) in parts.iter().zip(blocks) {
+                    copy(seat, from.source, block)?;
                 }
             }
         }
         Kind::Gather { root } => {
-            let Some(destination) = destinations().nth(*root) else { return };
-            for (rank, source) in sources().enumerate() {
-                copy(source, destination.block(rank, bytes));
+            let blocks = parts.get(*root).and_then(|part| part.destination_blocks(ranks)).ok_or(*root)?;
+            for (seat, (part, block)) in parts.iter().zip(blocks).enumerate() {
+                copy(seat, part.source, block)?;
             }
         }
         Kind::Scatter { root } => {
-            let Some(source) = sources().nth(*root) else { return };
-            for (rank, destination) in destinations().enumerate() {
-                copy(source.block(rank, bytes), destination);
+            let blocks = parts.get(*root).and_then(|part| part.source_blocks(ranks)).ok_or(*root)?;
+            for (seat, (part, block)) in parts.iter().zip(blocks).enumerate() {
+                copy(seat, block, part.destination)?;
             }
         }
         Kind::AllToAll => {
-            for (from, source) in sources().enumerate() {
-                for (to, destination) in destinations().enumerate() {
-                    copy(source.block(to, bytes), destination.block(from, bytes));
+            let destinations = each(parts, |part| part.destination_blocks(ranks))?;
+            for (from, part) in parts.iter().enumerate() {
+                for (to, block) in part.source_blocks(ranks).ok_or(from)?.into_iter().enumerate() {
+                    copy(from, block, destinations[to][from])?;
                 }
             }
         }
-        Kind::AllToAllV { .. } => all_to_all_v(parts),
-        Kind::Send { .. } | Kind::Receive { .. } => {
-            if let [sender, receiver] = parts {
-                copy(sender.source, receiver.destination);
+        Kind::AllToAllV { .. } => {
+            let blocks = |span: Span, lengths: &[usize]| {
+                span.cut(lengths.iter().copied()).filter(|blocks| blocks.len() == ranks)
+            };
+            let sources = each(parts, |part| match &part.call.kind {
+                Kind::AllToAllV { send, .. } => blocks(part.source, send),
+                _ => None,
+            })?;
+            let destinations = each(parts, |part| match &part.call.kind {
+                Kind::AllToAllV { receive, .. } => blocks(part.destination, receive),
+                _ => None,
+            })?;
+            for (from, blocks) in sources.into_iter().enumerate() {
+                for (to, block) in blocks.into_iter().enumerate() {
+                    copy(from, block, destinations[to][from])?;
+                }
             }
         }
-    }
-}
-
-fn all_to_all_v(parts: &[Part]) {
-    // Where the next block of each rank goes.
-    let mut next: Vec<usize> = parts.iter().map(|part| part.destination.address).collect();
-    for part in parts {
-        let Kind::AllToAllV { send, .. } = &part.call.kind else { return };
-        let mut address = part.source.address;
-        for (bytes, to) in send.iter().zip(&mut next) {
-            copy(Span { address, bytes: *bytes }, Span { address: *to, bytes: *bytes });
-            address += bytes;
-            *to += bytes;
+        Kind::Send { .. } | Kind::Receive { .. } => {
+            let [sender, receiver] = parts else { return Err(0) };
+            copy(1, sender.source, receiver.destination)?;
         }
     }
+    Ok(moves)
 }
 
-fn copy(source: Span, destination: Span) {
-    if source.address == destination.address || source.bytes == 0 {
-        return;
-    }
-    let (from, to) = (
-        with_exposed_provenance::<u8>(source.address),
-        with_exposed_provenance_mut::<u8>(destination.address),
-    );
-    // SAFETY: both are valid and used by nothing else (see `run`), and were found not to overlap when the ranks agreed.
-    // The two of one rank lie apart: see `accesses`.
-    unsafe { from.copy_to_nonoverlapping(to, source.bytes.min(destination.bytes)) };
+/// One value of each part, or the seat that has none.
+fn each<T>(parts: &[Part], of: impl Fn(&Part) -> Option<T>) -> Result<Vec<T>, usize> {
+    parts.iter().enumerate().map(|(seat, part)| of(part).ok_or(seat)).collect()
 }
 
+fn whole_sources(parts: &[Part]) -> Result<Vec<Span>, usize> {
+    each(parts, |part| Some(part.source).filter(|source| source.len() == part.call.bytes()))
+}
+
+/// A reduction over spans of the bytes of one rank, into those of the seats from `first` on. None without elements.
 fn combine(
     call: &Call,
-    sources: impl Iterator<Item = Span>,
-    destinations: impl Iterator<Item = Span>,
-    count: usize,
-) {
-    let addresses = |spans: &mut dyn Iterator<Item = Span>| -> Vec<usize> {
-        spans.filter(|span| span.bytes > 0).map(|span| span.address).collect()
-    };
-    let (mut sources, mut destinations) = (sources, destinations);
-    let (sources, destinations) = (addresses(&mut sources), addresses(&mut destinations));
-    if let Some(computation) = call.computation.filter(|_| count > 0) {
-        // SAFETY: the memory is valid and used by nothing else (see `run`). The function is of the type that all ranks
-        // have agreed on, and arrays of it are aligned. Spans of two ranks do not overlap where one is written, and those
-        // of one rank lie apart or are the same (see `accesses`).
-        unsafe { (computation.function)(&sources, &destinations, count) };
+    sources: Vec<Span>,
+    (first, destinations): (usize, Vec<Span>),
+) -> Result<Option<Move>, usize> {
+    let differs = |span: &Span| span.len() != call.bytes();
+    if let Some(seat) = sources.iter().position(differs) {
+        return Err(seat);
+    }
+    if let Some(seat) = destinations.iter().position(differs) {
+        return Err(first + seat);
+    }
+    let computation = call.computation.filter(|_| call.bytes() > 0);
+    Ok(computation.map(|computation| Move::Combine { function: computation.function, sources, destinations }))
+}
+
+/// Does the operation: all ranks wait until this returns, so their memory is valid, and no other code uses it.
+pub(crate) fn run(moves: &[Move]) {
+    for step in moves {
+        match step {
+            // SAFETY: both are valid and used by nothing else (see above).
+            Move::Copy(spans) => unsafe { spans.copy() },
+            Move::Combine { function, sources, destinations } => {
+                // SAFETY: the memory is valid and used by nothing else (see above). The function is of the type that all
+                // ranks have agreed on, and arrays of it are aligned. Spans of two ranks do not overlap where one is
+                // written, and the two arrays of one rank are apart or the same: the submission has checked that.
+                unsafe { function(sources, destinations) };
+            }
+        }
     }
 }

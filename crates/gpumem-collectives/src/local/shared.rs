@@ -1,8 +1,8 @@
 //! What the ranks of a communicator share.
 
 use super::{
-    Meeting, Part,
-    agree::{Called, disagreement},
+    Meeting, Move, Part,
+    agree::{Called, agreed},
     attendee::Attendee,
     family::Family,
     meeting::Verdict,
@@ -53,7 +53,7 @@ struct State {
     first_open: u64,
     /// Sends and receives whose other side has not called, by sender and receiver.
     pairs: BTreeMap<(usize, usize), VecDeque<Open>>,
-    under_way: Vec<Weak<Meeting<Part>>>,
+    under_way: Vec<Weak<Meeting<Move>>>,
     clean_up_at: usize,
     /// Why no operation can succeed any more.
     revoked: Option<CollectiveCause>,
@@ -74,8 +74,8 @@ struct Rank {
 /// An operation that some ranks have not called yet.
 #[derive(Debug)]
 struct Open {
-    meeting: Arc<Meeting<Part>>,
-    called: Vec<Option<Called>>,
+    meeting: Arc<Meeting<Move>>,
+    called: Vec<Option<(Called, Part)>>,
 }
 
 impl Open {
@@ -89,13 +89,13 @@ impl Open {
     }
 
     /// The calls of all ranks, if all have called.
-    fn complete(&self) -> Option<Vec<Called>> {
+    fn complete(&self) -> Option<Vec<(Called, Part)>> {
         self.called.iter().cloned().collect()
     }
 }
 
 /// What is to be done when the lock is free: waking streams takes their locks.
-type Later = Vec<(Arc<Meeting<Part>>, Verdict)>;
+type Later = Vec<(Arc<Meeting<Move>>, Verdict)>;
 
 impl Shared {
     pub(crate) fn new(members: Vec<usize>, family: Arc<Family>, options: Options) -> Self {
@@ -179,7 +179,7 @@ impl Shared {
         rank: usize,
         part: Part,
         later: &mut Later,
-    ) -> Result<(Arc<Meeting<Part>>, usize), CollectiveCause> {
+    ) -> Result<(Arc<Meeting<Move>>, usize), CollectiveCause> {
         let pair = match part.call.kind {
             Kind::Send { to } => Some(((rank, to), 0)),
             Kind::Receive { from } => Some(((from, rank), 1)),
@@ -189,7 +189,8 @@ impl Shared {
             None if !self.options.concurrent => self.family.call(self.members[rank], self.id),
             _ => Vec::new(),
         };
-        let called = Called { call: part.call.fingerprint(order), part };
+        let called = Called::new(part.call.fingerprint(order), part.call.kind.clone(), part.call.element);
+        let called = (called, part);
         let (meeting, seat, all, ranks) = match pair {
             Some(((from, to), seat)) => {
                 let peer = if seat == 0 { to } else { from };
@@ -239,12 +240,14 @@ impl Shared {
             }
         };
         if let Some(all) = all {
-            if let Some(verdict) = disagreement(&ranks, &all) {
-                let cause = verdict.of(seat);
-                later.push((meeting, verdict));
-                return Err(cause);
+            match agreed(&ranks, all) {
+                Ok(steps) => meeting.set_steps(steps),
+                Err(verdict) => {
+                    let cause = verdict.of(seat);
+                    later.push((meeting, verdict));
+                    return Err(cause);
+                }
             }
-            meeting.set_parts(all.into_iter().map(|called| called.part).collect());
         }
         state.note(&meeting);
         Ok((meeting, seat))
@@ -374,7 +377,7 @@ impl Watched for Shared {
 
 impl State {
     /// Adds a meeting to those that are under way.
-    fn note(&mut self, meeting: &Arc<Meeting<Part>>) {
+    fn note(&mut self, meeting: &Arc<Meeting<Move>>) {
         if self.under_way.len() >= self.clean_up_at {
             self.clean_up();
             self.clean_up_at = FEW.max(2 * self.under_way.len());

@@ -4,7 +4,7 @@ use super::{control::Event, inbox::Message, library, operation::Work, thread};
 use crate::{
     Options,
     call::{Call, Kind},
-    local::Span,
+    span::Span,
 };
 use gpumem_core::{Error, Result};
 use std::{
@@ -35,7 +35,8 @@ pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
     let failed = |error| Error::new("", "broadcast", error);
     let operation = comm.call(call).map_err(failed)?;
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let span = Span { address: bytes.as_mut_ptr().expose_provenance(), bytes: bytes.len() };
+    // SAFETY: the bytes are borrowed until the end of this function.
+    let span = unsafe { Span::new(bytes.as_mut_ptr().expose_provenance(), bytes.len()) };
     let outcome = loop {
         // SAFETY: the bytes are borrowed until the end of this function.
         match unsafe { operation.poll(&waker, span) } {
@@ -47,7 +48,7 @@ pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
     let staging = outcome.map_err(|cause| failed(Box::new(comm.fail("broadcast", 0, cause))))?;
     if let Work::Call(call) = &operation.work {
         // SAFETY: as above.
-        unsafe { staging.empty(call, comm.place().1, span) };
+        unsafe { staging.empty(call, comm.place(), span) };
     }
     Ok(())
 }

@@ -11,15 +11,12 @@ use super::{
 use crate::{
     Options,
     call::{Call, Kind},
+    identity::stable_hash,
     local::Family,
     record::Record,
 };
 use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveRecord, CollectiveState};
-use std::{
-    collections::hash_map::DefaultHasher,
-    hash::{Hash, Hasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
 pub(crate) struct Comm {
@@ -227,9 +224,7 @@ impl Comm {
 
     /// The number of a part of this communicator, the same one on its ranks.
     pub(crate) fn part(&self, split: u64, colour: u64) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.id, split, colour).hash(&mut hasher);
-        hasher.finish()
+        stable_hash([self.id, split, colour].into_iter().flat_map(u64::to_le_bytes))
     }
 }
 

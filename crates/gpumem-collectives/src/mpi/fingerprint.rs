@@ -1,8 +1,9 @@
 //! What a rank has called, as bytes that the ranks compare before anything is moved.
 
 use crate::{
-    call::{Call, Kind},
-    local::{Called, Part, Span},
+    call::{ElementId, Kind},
+    identity::stable_hash,
+    local::Called,
 };
 use gpumem_core::CollectiveCall;
 use std::{
@@ -26,6 +27,8 @@ pub(crate) fn bytes(ranks: usize) -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
     pub(crate) call: CollectiveCall,
+    /// The hash of the name of the elements: the name itself is cut.
+    pub(crate) element: u64,
     /// Bytes to each rank and from each rank, where these differ.
     pub(crate) blocks: Option<(Vec<usize>, Vec<usize>)>,
     pub(crate) lost: Option<String>,
@@ -37,20 +40,27 @@ impl Said {
             Some(Kind::AllToAllV { send, receive }) => Some((send.clone(), receive.clone())),
             _ => None,
         };
-        Self { call: call.clone(), blocks, lost }
+        Self { call: call.clone(), element: stable_hash(call.element.bytes()), blocks, lost }
     }
 
     pub(crate) fn to_bytes(&self, ranks: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes(ranks));
-        let Self { call, blocks, lost } = self;
+        let Self { call, element, blocks, lost } = self;
         put(&mut out, call.operation);
         put(&mut out, call.element);
         put(&mut out, call.reduction.unwrap_or_default());
         put(&mut out, lost.as_deref().unwrap_or_default());
         let root = call.root.map_or(0, |root| root as u64 + 1);
         let orders = call.order.len().min(ORDERS);
-        let head =
-            [u64::from(lost.is_some()), call.count as u64, root, u64::from(blocks.is_some()), orders as u64];
+        let head = [
+            u64::from(lost.is_some()),
+            call.count as u64,
+            root,
+            call.element_bytes as u64,
+            *element,
+            u64::from(blocks.is_some()),
+            orders as u64,
+        ];
         let order = call.order.iter().take(ORDERS).flat_map(|(communicator, calls)| [*communicator, *calls]);
         let (to, from) = blocks.as_ref().map_or((&[][..], &[][..]), |(to, from)| (to, from));
         let blocks = to.iter().chain(from).map(|bytes| *bytes as u64);
@@ -67,8 +77,10 @@ impl Said {
         let (operation, element, reduction) = (known(get(from)?), known(get(from)?), known(get(from)?));
         let why = get(from)?.to_owned();
         let (lost, count, root) = (number(from)?, number(from)?, number(from)?);
+        let (element_bytes, element_hash) = (number(from)?, number(from)?);
         let (has_blocks, orders) = (number(from)?, number(from)?);
         let mut call = CollectiveCall::new(operation, element, usize::try_from(count).ok()?);
+        call.element_bytes = usize::try_from(element_bytes).ok()?;
         call.reduction = (!reduction.is_empty()).then_some(reduction);
         call.root = usize::try_from(root).ok()?.checked_sub(1);
         for _ in 0..orders.min(ORDERS as u64) {
@@ -77,7 +89,7 @@ impl Said {
         let mut block =
             || (0..ranks).map(|_| usize::try_from(number(from)?).ok()).collect::<Option<Vec<_>>>();
         let blocks = if has_blocks == 0 { None } else { Some((block()?, block()?)) };
-        Some(Self { call, blocks, lost: (lost != 0).then_some(why) })
+        Some(Self { call, element: element_hash, blocks, lost: (lost != 0).then_some(why) })
     }
 
     /// For the comparison that ranks of one process use.
@@ -88,9 +100,8 @@ impl Said {
             (None, "receive") => Kind::Receive { from: 0 },
             _ => Kind::Barrier,
         };
-        let part =
-            Part { call: Call::new::<u8>(kind, 0), source: Span::default(), destination: Span::default() };
-        Called { call: self.call.clone(), part }
+        let element = ElementId::foreign(self.call.element, self.call.element_bytes, self.element);
+        Called::new(self.call.clone(), kind, element)
     }
 }
 

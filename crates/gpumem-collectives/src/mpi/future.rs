@@ -1,8 +1,11 @@
 //! The future that a stream runs for its operations.
 
-use super::Operation;
-use crate::local::Span;
-use gpumem_core::{CollectiveError, Failure};
+use super::{
+    Operation,
+    operation::{BYTES_DIFFER, Work},
+};
+use crate::span::Span;
+use gpumem_core::{CollectiveCause, CollectiveError, Failure};
 use std::{
     future::Future,
     pin::Pin,
@@ -31,13 +34,23 @@ impl Participant {
         match unsafe { operation.poll(waker, *source) } {
             None => {}
             Some(Ok(staging)) => {
-                let (_, ranks) = operation.comm.place();
-                if let super::operation::Work::Call(call) = &operation.work {
+                let place = operation.comm.place();
+                let is_moved = match &operation.work {
                     // SAFETY: passed on to the caller.
-                    unsafe { staging.empty(call, ranks, *destination) };
-                }
-                operation.comm.note_done(operation.sequence);
-                self.outcome = Some(Ok(()));
+                    Work::Call(call) => unsafe { staging.empty(call, place, *destination) },
+                    Work::Split(_) => true,
+                };
+                self.outcome = Some(match is_moved {
+                    true => {
+                        operation.comm.note_done(operation.sequence);
+                        Ok(())
+                    }
+                    false => {
+                        let cause = CollectiveCause::PeerLost { rank: place.0, why: BYTES_DIFFER.to_owned() };
+                        let name = operation.fingerprint.operation;
+                        Err(operation.comm.fail(name, operation.sequence, cause))
+                    }
+                });
             }
             Some(Err(cause)) => {
                 let name = operation.fingerprint.operation;

@@ -251,8 +251,8 @@ impl Member {
                 };
                 match came {
                     Some((from, bytes)) if bytes != call.bytes() => {
-                        let count = bytes / call.element.1.max(1);
-                        let theirs = CollectiveCall::new("send", call.element.0, count);
+                        let count = bytes / call.element.bytes.max(1);
+                        let theirs = CollectiveCall::new("send", call.element.name, count);
                         let mine = operation.fingerprint.clone();
                         operation
                             .conclude(Err(CollectiveCause::Mismatch { mine, theirs: vec![(from, theirs)] }));

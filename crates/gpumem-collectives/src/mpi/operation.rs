@@ -1,7 +1,7 @@
 //! An operation of this rank, between its stream and the engine's thread.
 
 use super::{Comm, Staging, split::Request};
-use crate::{call::Call, local::Span};
+use crate::{call::Call, span::Span};
 use gpumem_core::{CollectiveCall, CollectiveCause};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,6 +16,9 @@ pub(crate) enum Sequence {
     SendTo(usize),
     ReceiveFrom(usize),
 }
+
+/// Why an operation fails whose array does not have its bytes.
+pub(crate) const BYTES_DIFFER: &str = "its array does not have the bytes of the operation that it called";
 
 #[derive(Debug)]
 pub(crate) enum Work {
@@ -100,7 +103,14 @@ impl Operation {
             Phase::Called => {
                 let Work::Call(call) = &self.work else { return None };
                 // SAFETY: passed on to the caller.
-                let staging = unsafe { Staging::fill(call, self.comm.place(), source) };
+                let Some(staging) = (unsafe { Staging::fill(call, self.comm.place(), source) }) else {
+                    state.phase = Phase::GivenUp(BYTES_DIFFER.to_owned());
+                    state.since = Some(Instant::now());
+                    state.waker = Some(waker.clone());
+                    drop(state);
+                    self.comm.inbox.wake();
+                    return None;
+                };
                 *state = State {
                     phase: Phase::Ready(staging),
                     waker: Some(waker.clone()),

@@ -2,12 +2,9 @@
 
 use crate::{
     call::{Call, Kind},
-    local::Span,
+    span::Span,
 };
-use std::{
-    ffi::c_void,
-    ptr::{with_exposed_provenance, with_exposed_provenance_mut},
-};
+use std::ffi::c_void;
 
 /// Zeroed bytes, aligned for every element.
 #[derive(Debug, Default)]
@@ -66,17 +63,28 @@ struct Plan {
     receive: usize,
     /// Where the source goes: into `receive`, from this byte on, or into `send`.
     source_at: Option<usize>,
+    /// Bytes of the source.
+    source: usize,
+    /// Bytes of the destination, if the rank has one.
+    destination: usize,
 }
 
 fn plan(call: &Call, rank: usize, ranks: usize) -> Plan {
     let (bytes, all) = (call.bytes(), call.bytes() * ranks);
-    let apart = |send, receive| Plan { send, receive, source_at: None };
+    let apart = |send, receive| Plan { send, receive, source_at: None, source: send, destination: receive };
+    let inside = |receive, start, source, destination| Plan {
+        send: 0,
+        receive,
+        source_at: Some(start),
+        source,
+        destination,
+    };
     match &call.kind {
-        Kind::AllReduce => Plan { send: 0, receive: bytes, source_at: Some(0) },
-        Kind::Reduce { root } if *root == rank => Plan { send: 0, receive: bytes, source_at: Some(0) },
-        Kind::Broadcast { .. } => Plan { send: 0, receive: bytes, source_at: Some(0) },
-        Kind::AllGather => Plan { send: 0, receive: all, source_at: Some(rank * bytes) },
-        Kind::ReduceScatter => Plan { send: 0, receive: all, source_at: Some(0) },
+        Kind::AllReduce => inside(bytes, 0, bytes, bytes),
+        Kind::Reduce { root } if *root == rank => inside(bytes, 0, bytes, bytes),
+        Kind::Broadcast { root } => inside(bytes, 0, if *root == rank { bytes } else { 0 }, bytes),
+        Kind::AllGather => inside(all, rank * bytes, bytes, all),
+        Kind::ReduceScatter => inside(all, 0, all, bytes),
         Kind::AllToAll => apart(all, all),
         Kind::AllToAllV { send, receive } => apart(send.iter().sum(), receive.iter().sum()),
         Kind::Gather { root } if *root == rank => apart(bytes, all),
@@ -88,23 +96,21 @@ fn plan(call: &Call, rank: usize, ranks: usize) -> Plan {
 }
 
 impl Staging {
-    /// Buffers for an operation, with the bytes of the source.
+    /// Buffers for an operation, with the bytes of the source. `None` if the source does not have the bytes of the
+    /// operation.
     ///
     /// # Safety
     /// The source is valid for reads, and not written meanwhile.
-    pub(crate) unsafe fn fill(call: &Call, (rank, ranks): (usize, usize), source: Span) -> Self {
-        let Plan { send, receive, source_at } = plan(call, rank, ranks);
+    pub(crate) unsafe fn fill(call: &Call, (rank, ranks): (usize, usize), source: Span) -> Option<Self> {
+        let Plan { send, receive, source_at, source: bytes, .. } = plan(call, rank, ranks);
         let mut staging = Self { send: Buffer::new(send), receive: Buffer::new(receive), parts: Vec::new() };
         let to = match source_at {
-            Some(start) => staging.receive.as_mut_slice().get_mut(start..),
-            None => Some(staging.send.as_mut_slice()),
+            Some(start) => staging.receive.as_mut_slice().get_mut(start..start + bytes)?,
+            None => staging.send.as_mut_slice(),
         };
-        let to = to.unwrap_or_default();
-        let bytes = source.bytes.min(to.len());
-        if bytes > 0 {
-            let from = with_exposed_provenance::<u8>(source.address);
-            // SAFETY: the source has so many bytes (the caller's promise), and so has the buffer, which is apart from it.
-            unsafe { from.copy_to_nonoverlapping(to.as_mut_ptr(), bytes) };
+        // SAFETY: passed on to the caller. The buffer is apart from the source.
+        if !unsafe { source.copy_to_slice(to) } {
+            return None;
         }
         if let Kind::AllToAllV { send, receive } = &call.kind {
             let counts = |all: &[usize]| all.iter().map(|bytes| *bytes as i64).collect::<Vec<_>>();
@@ -117,24 +123,33 @@ impl Staging {
             };
             staging.parts = vec![counts(send), offsets(send), counts(receive), offsets(receive)];
         }
-        staging
+        Some(staging)
     }
 
-    /// Copies what was received to the destination.
+    /// Copies what was received to the destination, if the rank has one. `false`, and nothing is copied, if it does not have
+    /// the bytes of the operation.
     ///
     /// # Safety
     /// The destination is valid for writes, and no other code uses it meanwhile. The call is the one of `fill`.
-    pub(crate) unsafe fn empty(mut self, call: &Call, ranks: usize, destination: Span) {
-        let bytes = destination.bytes.min(self.receive.len());
-        if bytes == 0 {
-            return;
+    pub(crate) unsafe fn empty(
+        mut self,
+        call: &Call,
+        (rank, ranks): (usize, usize),
+        destination: Span,
+    ) -> bool {
+        if destination.is_empty() {
+            return true;
+        }
+        let bytes = plan(call, rank, ranks).destination;
+        if destination.len() != bytes || self.receive.len() < bytes {
+            return false;
         }
         if let Some(computation) = &call.computation {
             // SAFETY: the buffer is aligned for every element, and has at least those of the destination.
             unsafe { (computation.step)().finish(self.receive.as_mut_ptr(), call.count, ranks) };
         }
-        let to = with_exposed_provenance_mut::<u8>(destination.address);
-        // SAFETY: the destination has so many bytes (the caller's promise), and so has the buffer, which is apart from it.
-        unsafe { self.receive.as_slice().as_ptr().copy_to_nonoverlapping(to, bytes) };
+        // SAFETY: passed on to the caller. The buffer is apart from the destination.
+        unsafe { destination.copy_from_slice(0, &self.receive.as_slice()[..bytes]) };
+        true
     }
 }

@@ -202,7 +202,7 @@ fn reduced(call: &Call) -> Result<(Type, usize, ncclRedOp_t), Failure> {
         // The traits of reductions take no other numbers.
         None => Err(Failure::Status {
             status: ncclResult_t::ncclInvalidArgument,
-            message: format!("there is no {} of {}", computation.name, call.element.0),
+            message: format!("there is no {} of {}", computation.name, call.element.name),
         }),
     }
 }

@@ -6,15 +6,13 @@ use super::{
 };
 use crate::{
     call::{Call, Kind, Place, Prepared},
+    identity::stable_hash,
     reduction::Number,
 };
 use gpumem_core::{Backend, CollectiveCall, CollectiveCause, CollectiveState, Result};
 use gpumem_runtime::{DeviceArray, Stream, internal::may_block};
 use ndarray::Ix1;
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::PoisonError,
-};
+use std::sync::PoisonError;
 
 /// Bytes of a fingerprint.
 const BYTES: usize = 40;
@@ -58,7 +56,7 @@ fn one(call: &Call) -> [u8; 24] {
     bytes[0] = number_of(&OPERATIONS, fingerprint.operation);
     bytes[1] = fingerprint.reduction.map_or(NONE, |name| number_of(&REDUCTIONS, name));
     bytes[2] = call.number.map_or(NONE, |number: Number| number as u8);
-    bytes[4..8].copy_from_slice(&(call.element.1 as u32).to_le_bytes());
+    bytes[4..8].copy_from_slice(&(call.element.bytes as u32).to_le_bytes());
     // Ranks send each other different numbers of rows.
     let count = if matches!(call.kind, Kind::AllToAllV { .. }) { 0 } else { call.count };
     bytes[8..16].copy_from_slice(&(count as u64).to_le_bytes());
@@ -73,9 +71,7 @@ fn fingerprint(calls: &[Prepared<'_, impl Backend>]) -> Option<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     bytes[..24].copy_from_slice(all.first()?);
     bytes[24..32].copy_from_slice(&(all.len() as u64).to_le_bytes());
-    let mut hasher = DefaultHasher::new();
-    all.hash(&mut hasher);
-    bytes[32..].copy_from_slice(&hasher.finish().to_le_bytes());
+    bytes[32..].copy_from_slice(&stable_hash(all.into_iter().flatten()).to_le_bytes());
     Some(bytes)
 }
 

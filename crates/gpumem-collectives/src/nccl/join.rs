@@ -7,7 +7,10 @@ use super::{
     register::Registrations,
     turn::Turn,
 };
-use crate::{CommunicatorId, Options, identity::EngineKind};
+use crate::{
+    CommunicatorId, Options,
+    identity::{EngineKind, stable_hash},
+};
 use gpumem_core::{
     Backend, CollectiveCause, ErrorKind, Result,
     process::{DriverUse, ProcessGuard},
@@ -15,7 +18,6 @@ use gpumem_core::{
 use gpumem_nccl_sys::{Failure, ncclUniqueId};
 use gpumem_runtime::Device;
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
     ptr::null_mut,
     sync::{Arc, Condvar, Mutex, Once, atomic::AtomicU64},
     thread,
@@ -60,10 +62,8 @@ pub(crate) fn join<B: Backend>(
     };
     let numbers = (i32::try_from(rank).map_err(too_many)?, i32::try_from(size).map_err(too_many)?);
     let barrier = device.to_device(&[0_u8]).map_err(|error| error.in_operation(OPERATION))?;
-    let mut hasher = DefaultHasher::new();
-    id.payload().hash(&mut hasher);
     let link = Arc::new(Link {
-        communicator: hasher.finish(),
+        communicator: stable_hash(id.payload()),
         library,
         kind,
         device: device.clone(),

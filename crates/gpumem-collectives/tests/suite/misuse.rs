@@ -41,6 +41,8 @@ fn wrong_arguments_are_one_typed_error_and_enqueue_nothing() {
     invalid(comm.all_gather_in_place(stream, &mut b));
     invalid(comm.gather(stream, &a, None, 0));
     invalid(comm.all_to_all_v(stream, (&b, &[1, 1]), (&mut a, &[1, 1])));
+    // To itself a rank sends what it receives from itself.
+    invalid(comm.all_to_all_v(stream, (&a, &[2, 0]), (&mut b, &[1, 2])));
     invalid(comm.all_gather_v(stream, &a, (&mut b, &[2, 2])));
     invalid(comm.all_gather_v(stream, &a, (&mut b, &[3])));
     shapes(comm.all_gather_v(stream, &a, (&mut b, &[1, 2])));
@@ -198,4 +200,36 @@ fn disjoint_halves_of_an_array_do_not_wait_for_each_other() {
     let mut part = their_stream.to_device(&[10, 20]).unwrap();
     theirs.all_reduce_in_place(their_stream, &mut part, Sum).unwrap();
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [11, 8, 7, 7]);
+}
+
+/// Structures of one function may have one name.
+#[test]
+fn types_of_one_name_are_different_types() {
+    let options = Options::new().check(true).timeout(Duration::from_secs(60));
+    let all = apart(2, &options);
+    let gathered: Vec<Result<()>> = std::thread::scope(|scope| {
+        let wide = scope.spawn(|| {
+            #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+            #[repr(C)]
+            struct Item(u64);
+            let (comm, stream) = &all[0];
+            let source = stream.to_device(&[Item(u64::MAX); 8]).unwrap();
+            let mut destination = stream.device_array::<Item, _>(16).unwrap();
+            comm.all_gather(stream, &source, &mut destination).and_then(|()| stream.synchronize())
+        });
+        let narrow = scope.spawn(|| {
+            #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+            #[repr(C)]
+            struct Item(u8);
+            let (comm, stream) = &all[1];
+            let source = stream.to_device(&[Item(7); 8]).unwrap();
+            let mut destination = stream.device_array::<Item, _>(16).unwrap();
+            comm.all_gather(stream, &source, &mut destination).and_then(|()| stream.synchronize())
+        });
+        vec![wide.join().unwrap(), narrow.join().unwrap()]
+    });
+    for result in gathered {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("the ranks disagree"), "{error}");
+    }
 }
