@@ -68,12 +68,13 @@ fn roots_and_blocks_that_differ_are_named() {
     );
 
     let all = ranks(3, None);
-    let (counts, mut kept) = ([[1, 1, 1], [1, 1, 1], [1, 2, 0]], Vec::new());
+    let (counts, mut kept) = ([[1, 1, 1], [1, 1, 1], [0, 2, 1]], Vec::new());
     for (comm, stream) in &all {
         let source = stream.to_device(&[1, 2, 3]).unwrap();
-        let mut destination = stream.device_array::<i32, _>(3).unwrap();
+        let received = if comm.rank() == 0 { [1, 1, 0] } else { [1, 1, 1] };
+        let mut destination = stream.device_array::<i32, _>(received.iter().sum::<usize>()).unwrap();
         let called =
-            comm.all_to_all_v(stream, (&source, &counts[comm.rank()]), (&mut destination, &[1, 1, 1]));
+            comm.all_to_all_v(stream, (&source, &counts[comm.rank()]), (&mut destination, &received));
         assert_eq!(called.is_err(), comm.rank() == 2);
         kept.push((source, destination));
     }
