@@ -156,7 +156,6 @@ impl Call {
     /// What the ranks compare.
     pub(crate) fn fingerprint(&self, order: Vec<(u64, u64)>) -> CollectiveCall {
         let mut call = CollectiveCall::new(self.kind.name(), self.element.name, self.count);
-        call.element_bytes = self.element.bytes;
         call.reduction = self.computation.map(|computation| computation.name);
         call.root = self.kind.root();
         call.order = order;

@@ -161,8 +161,6 @@ pub struct CollectiveCall {
     pub operation: &'static str,
     /// Type of the elements.
     pub element: &'static str,
-    /// Bytes of an element; 0 if they are not known. Types of one name may differ in it.
-    pub element_bytes: usize,
     /// Number of elements: those that each rank gives, or gets.
     pub count: usize,
     /// What is computed.
@@ -179,26 +177,20 @@ fn differing(mine: &CollectiveCall, rank: usize, theirs: &CollectiveCall) -> Str
     let text = theirs.to_string();
     match text == mine.to_string() {
         false => format!(", rank {rank} called {text}"),
-        true if mine.element_bytes == theirs.element_bytes => {
-            format!(", rank {rank} called {text} with another type of that name, or other blocks")
-        }
-        true => {
-            let (here, there) = (mine.element_bytes, theirs.element_bytes);
-            format!(", rank {rank} called {text} with elements of {there} bytes instead of {here}")
-        }
+        true => format!(", rank {rank} called {text} with another type of that name, or other blocks"),
     }
 }
 
 impl CollectiveCall {
     /// Describes a call without a reduction, a root and an order.
     pub fn new(operation: &'static str, element: &'static str, count: usize) -> Self {
-        Self { operation, element, element_bytes: 0, count, reduction: None, root: None, order: Vec::new() }
+        Self { operation, element, count, reduction: None, root: None, order: Vec::new() }
     }
 }
 
 impl fmt::Display for CollectiveCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, element, element_bytes: _, count, reduction, root, order } = self;
+        let Self { operation, element, count, reduction, root, order } = self;
         write!(f, "{operation} of {count} {element}")?;
         if let Some(reduction) = reduction {
             write!(f, " ({reduction})")?;

@@ -39,12 +39,12 @@ impl Exchange {
         operation: &Operation,
         lost: Option<String>,
     ) -> Result<(Self, Vec<Object>), MpiError> {
-        let kind = match &operation.work {
-            Work::Call(call) => Some(&call.kind),
+        let call = match &operation.work {
+            Work::Call(call) => Some(call),
             Work::Split(_) => None,
         };
         let (_, size) = operation.comm.place();
-        let mine = Said::new(&operation.fingerprint, kind, lost).to_bytes(size);
+        let mine = Said::new(&operation.fingerprint, call, lost).to_bytes(size);
         match operation.of {
             Sequence::OfAll => Self::of_all(mpi, &operation.comm, &mine),
             Sequence::SendTo(to) => {

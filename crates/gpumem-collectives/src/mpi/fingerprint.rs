@@ -1,7 +1,7 @@
 //! What a rank has called, as bytes that the ranks compare before anything is moved.
 
 use crate::{
-    call::{ElementId, Kind},
+    call::{Call, ElementId, Kind},
     identity::stable_hash,
     local::Called,
 };
@@ -27,20 +27,21 @@ pub(crate) fn bytes(ranks: usize) -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
     pub(crate) call: CollectiveCall,
-    /// The hash of the name of the elements: the name itself is cut.
-    pub(crate) element: u64,
+    /// The hash of the name of the elements, as the name itself is cut, and the bytes of one.
+    pub(crate) element: (u64, usize),
     /// Bytes to each rank and from each rank, where these differ.
     pub(crate) blocks: Option<(Vec<usize>, Vec<usize>)>,
     pub(crate) lost: Option<String>,
 }
 
 impl Said {
-    pub(crate) fn new(call: &CollectiveCall, kind: Option<&Kind>, lost: Option<String>) -> Self {
-        let blocks = match kind {
+    pub(crate) fn new(call: &CollectiveCall, of: Option<&Call>, lost: Option<String>) -> Self {
+        let blocks = match of.map(|call| &call.kind) {
             Some(Kind::AllToAllV { send, receive }) => Some((send.clone(), receive.clone())),
             _ => None,
         };
-        Self { call: call.clone(), element: stable_hash(call.element.bytes()), blocks, lost }
+        let bytes = of.map_or(0, |call| call.element.bytes);
+        Self { call: call.clone(), element: (stable_hash(call.element.bytes()), bytes), blocks, lost }
     }
 
     pub(crate) fn to_bytes(&self, ranks: usize) -> Vec<u8> {
@@ -56,8 +57,8 @@ impl Said {
             u64::from(lost.is_some()),
             call.count as u64,
             root,
-            call.element_bytes as u64,
-            *element,
+            element.0,
+            element.1 as u64,
             u64::from(blocks.is_some()),
             orders as u64,
         ];
@@ -77,10 +78,9 @@ impl Said {
         let (operation, element, reduction) = (known(get(from)?), known(get(from)?), known(get(from)?));
         let why = get(from)?.to_owned();
         let (lost, count, root) = (number(from)?, number(from)?, number(from)?);
-        let (element_bytes, element_hash) = (number(from)?, number(from)?);
+        let element_id = (number(from)?, usize::try_from(number(from)?).ok()?);
         let (has_blocks, orders) = (number(from)?, number(from)?);
         let mut call = CollectiveCall::new(operation, element, usize::try_from(count).ok()?);
-        call.element_bytes = usize::try_from(element_bytes).ok()?;
         call.reduction = (!reduction.is_empty()).then_some(reduction);
         call.root = usize::try_from(root).ok()?.checked_sub(1);
         for _ in 0..orders.min(ORDERS as u64) {
@@ -89,7 +89,7 @@ impl Said {
         let mut block =
             || (0..ranks).map(|_| usize::try_from(number(from)?).ok()).collect::<Option<Vec<_>>>();
         let blocks = if has_blocks == 0 { None } else { Some((block()?, block()?)) };
-        Some(Self { call, element: element_hash, blocks, lost: (lost != 0).then_some(why) })
+        Some(Self { call, element: element_id, blocks, lost: (lost != 0).then_some(why) })
     }
 
     /// For the comparison that ranks of one process use.
@@ -100,7 +100,7 @@ impl Said {
             (None, "receive") => Kind::Receive { from: 0 },
             _ => Kind::Barrier,
         };
-        let element = ElementId::foreign(self.call.element, self.call.element_bytes, self.element);
+        let element = ElementId::foreign(self.call.element, self.element.1, self.element.0);
         Called::new(self.call.clone(), kind, element)
     }
 }
@@ -153,9 +153,10 @@ mod tests {
         let mut call = CollectiveCall::new("all_to_all_v", "f32", 12);
         call.order = vec![(7, 1), (8, 2)];
         let blocks = Kind::AllToAllV { send: vec![4, 8], receive: vec![8, 0] };
-        let said = Said::new(&call, Some(&blocks), None);
+        let said = Said::new(&call, Some(&Call::new::<f32>(blocks, 12)), None);
         let read = Said::from_bytes(&said.to_bytes(2), 2).unwrap();
         assert_eq!((&read.call, &read.blocks, &read.lost), (&said.call, &said.blocks, &None));
+        assert_eq!((read.element, read.element.1), (said.element, 4));
         call.reduction = Some("sum");
         call.root = Some(0);
         let said = Said::new(&call, None, Some("its kernel failed".to_owned()));

@@ -91,7 +91,6 @@ fn call_of(bytes: &[u8]) -> CollectiveCall {
         element,
         number(8),
     );
-    call.element_bytes = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize;
     call.reduction = name_of(&REDUCTIONS, bytes[1]);
     call.root = (number(16) != usize::MAX).then(|| number(16));
     call
