@@ -86,6 +86,7 @@ impl Span {
     ///
     /// # Safety
     /// The memory is valid, and not written meanwhile.
+    #[must_use]
     pub(crate) unsafe fn copy_to_slice(self, to: &mut [u8]) -> bool {
         if self.bytes != to.len() {
             return false;

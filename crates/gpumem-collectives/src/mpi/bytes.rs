@@ -1,12 +1,18 @@
 //! Bytes of this process for the others, without a stream.
 
-use super::{control::Event, inbox::Message, library, operation::Work, thread};
+use super::{
+    control::Event,
+    inbox::Message,
+    library,
+    operation::{BYTES_DIFFER, Work},
+    thread,
+};
 use crate::{
     Options,
     call::{Call, Kind},
     span::Span,
 };
-use gpumem_core::{Error, Result};
+use gpumem_core::{CollectiveCause, Error, Result};
 use std::{
     sync::Arc,
     task::{Wake, Waker},
@@ -37,20 +43,26 @@ pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     // SAFETY: the bytes are borrowed until the end of this function.
     let span = unsafe { Span::new(bytes.as_mut_ptr().expose_provenance(), bytes.len()) };
+    let place = comm.place();
+    // Only the root gives bytes.
+    let source = if place.0 == 0 { span } else { Span::default() };
     let outcome = loop {
         // SAFETY: the bytes are borrowed until the end of this function.
-        match unsafe { operation.poll(&waker, span) } {
+        match unsafe { operation.poll(&waker, source) } {
             Some(outcome) => break outcome,
             None => std::thread::park_timeout(NAP),
         }
     };
     comm.inbox.push(Message::Tell(comm.id, Event::Left));
     let staging = outcome.map_err(|cause| failed(Box::new(comm.fail("broadcast", 0, cause))))?;
-    if let Work::Call(call) = &operation.work {
+    match &operation.work {
         // SAFETY: as above.
-        unsafe { staging.empty(call, comm.place(), span) };
+        Work::Call(call) if !unsafe { staging.empty(call, place, span) } => {
+            let cause = CollectiveCause::PeerLost { rank: place.0, why: BYTES_DIFFER.to_owned() };
+            Err(failed(Box::new(comm.fail("broadcast", 0, cause))))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(all(test, not(miri)))]

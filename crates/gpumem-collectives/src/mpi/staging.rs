@@ -131,6 +131,7 @@ impl Staging {
     ///
     /// # Safety
     /// The destination is valid for writes, and no other code uses it meanwhile. The call is the one of `fill`.
+    #[must_use]
     pub(crate) unsafe fn empty(
         mut self,
         call: &Call,
