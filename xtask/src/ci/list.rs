@@ -1,6 +1,6 @@
 //! The list of the checks, which `.ci/run` and the hosted workflow read: neither has one of its own.
 
-use super::Step;
+use super::{Step, api};
 use crate::steps;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -35,8 +35,17 @@ struct Entry {
 
 /// The checks that `.ci/run` runs on the second core while the tests run, in this order: those that build in a
 /// directory of their own come first. The last two share the directory of the tests, which are built by then.
-pub(super) const BESIDE: [Step; 8] =
-    [Step::Asan, Step::Miri, Step::Loom, Step::Python, Step::Msrv, Step::Fuzz, Step::Clippy, Step::Docs];
+pub(super) const BESIDE: [Step; 9] = [
+    Step::Asan,
+    Step::Miri,
+    Step::Loom,
+    Step::Python,
+    Step::Msrv,
+    Step::Fuzz,
+    Step::Api,
+    Step::Clippy,
+    Step::Docs,
+];
 
 impl Step {
     fn entry(self) -> Entry {
@@ -47,6 +56,7 @@ impl Step {
             Step::Deny => Entry { tools: "cargo-deny", ..entry },
             Step::Book => Entry { tools: "mdbook", ..entry },
             Step::Msrv => Entry { toolchain: env!("CARGO_PKG_RUST_VERSION"), ..entry },
+            Step::Api => Entry { toolchain: api::RUST, ..entry },
             Step::Miri => Entry { toolchain: "nightly", toolchain_components: "miri rust-src", ..entry },
             Step::Asan => Entry { toolchain: "nightly", ..entry },
             // The headers are those of one version, which only Debian 12 packages.

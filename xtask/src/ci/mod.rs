@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: the checks of the continuous integration, the same everywhere.
 
+mod api;
 mod bindings;
 mod book;
 mod checks;
@@ -48,6 +49,8 @@ enum Step {
     Features,
     /// The documentation of the API, without warnings
     Docs,
+    /// The public API of the published crates is the one in `xtask/api` (Rust 1.95)
+    Api,
     /// Licences, advisories, sources of dependencies (cargo-deny)
     Deny,
     /// Every crate that is published can be packaged
@@ -83,6 +86,7 @@ impl Step {
             Step::Clippy => checks::clippy(workspace),
             Step::Features => features::run(workspace),
             Step::Docs => checks::docs(workspace),
+            Step::Api => api::run(workspace),
             Step::Deny => checks::deny(workspace),
             Step::Package => package::run(workspace, false),
             Step::Python => python::run(workspace),
