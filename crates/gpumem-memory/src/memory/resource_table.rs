@@ -265,7 +265,7 @@ fn default_resource<B: Backend>(core: &Arc<DeviceCore<B>>, kind: MemoryKind) -> 
     let is_off = std::env::var(ENV_POOL).is_ok_and(|text| matches!(text.trim(), "off" | "0" | "no"));
     match is_off {
         true => driver,
-        false => Arc::new(Pool::new(driver, default_options(core, kind))),
+        false => Arc::new(Pool::new(driver, default_options(core, kind)).of_kind(kind)),
     }
 }
 

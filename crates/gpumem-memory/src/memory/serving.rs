@@ -128,12 +128,6 @@ impl<B: Backend> Serving<'_, B> {
         }
     }
 
-    /// Whether code of the user may run in it.
-    #[inline]
-    pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::Foreign(_))
-    }
-
     /// As [`MemoryResource::allocate`]. The library's own resources are called without `call`, which would move
     /// the block once more for each array.
     #[inline]

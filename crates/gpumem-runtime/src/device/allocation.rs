@@ -266,13 +266,14 @@ impl<B: Backend> Allocation<B> {
     ) -> Result<MemoryBlock<B>> {
         // Not moved between here and the allocation: every array that is made would pay for the copy.
         let mut obtained = resource.allocate(request);
-        if obtained.is_err() || resource.is_foreign() {
+        // Whoever made the resource: users reach those of the library too, and set them for other kinds.
+        if !obtained.as_ref().is_ok_and(|block| oom::is_fit(block, request)) {
             obtained = Self::look_again(device, (number, resource), request, obtained);
         }
         obtained
     }
 
-    /// Checks the block of a user's resource, and asks again after a failure.
+    /// Asks again after a failure, and refuses a block that does not fit.
     #[cold]
     #[inline(never)]
     fn look_again(
@@ -288,7 +289,7 @@ impl<B: Backend> Allocation<B> {
                 .inspect_err(|_| core.recorder.failed(|| request.info(), current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };
-        if resource.is_foreign() && !oom::is_fit(&block, request) {
+        if !oom::is_fit(&block, request) {
             return Err(Self::unfit(core, request, block, number));
         }
         Ok(block)

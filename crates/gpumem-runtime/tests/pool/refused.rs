@@ -99,3 +99,28 @@ fn an_array_to_be_exported_has_a_separate_block() {
     drop(device.uninit_array::<u8, _>(40 * MIB).unwrap());
     drop(device.ipc_array::<u8, _>(40 * MIB).unwrap());
 }
+
+/// A pool of device memory gives the host nothing to write to.
+#[test]
+fn pools_of_the_library_serve_no_other_kind() {
+    let [pinned, plain] = [MemoryKind::Pinned, MemoryKind::Device];
+    for (kind, other) in [(pinned, plain), (plain, pinned)] {
+        // Asked by the caller for another kind, before its own.
+        let (device, _) = device(HostOptions::new());
+        let pool = device.memory_resource(kind).unwrap();
+        let error = pool.allocate(&device.memory_request(100, other)).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+        let array = device.to_device(&[1u32, 2, 3]).unwrap();
+        let mut back = device.pinned_array::<u32, _>(3).unwrap();
+        back.copy_from(&array).unwrap();
+        assert_eq!(back.view().unwrap().to_vec(), [1, 2, 3]);
+        drop((array, back));
+        // Set for another kind, with idle memory of its own.
+        device.set_memory_resource(other, pool).unwrap();
+        let error = match other {
+            MemoryKind::Pinned => device.pinned_array::<u32, _>(3).unwrap_err(),
+            _ => device.uninit_array::<u32, _>(3).unwrap_err(),
+        };
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    }
+}

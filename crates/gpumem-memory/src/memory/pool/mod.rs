@@ -109,6 +109,12 @@ impl<B: Backend> Pool<B> {
         }
     }
 
+    /// The pool for one kind of memory from the beginning. Otherwise the first request says which.
+    pub(crate) fn of_kind(self, kind: MemoryKind) -> Self {
+        let _ = self.kind.set(kind);
+        self
+    }
+
     /// Returns how the pool grows and shrinks.
     pub fn options(&self) -> &PoolOptions {
         &self.options
