@@ -30,6 +30,13 @@ impl<B: Backend> PendingAccesses<B> {
         Self(Uses::One((timeline.clone(), submission)))
     }
 
+    /// The same uses once more, for memory that is divided.
+    pub(crate) fn copied(&self) -> Self {
+        let mut copied = Self::none();
+        self.iter().for_each(|(timeline, submission)| copied.add(timeline, *submission));
+        copied
+    }
+
     /// Whether there is none, done or not.
     #[doc(hidden)]
     #[inline]

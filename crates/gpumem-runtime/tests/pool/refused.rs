@@ -3,8 +3,16 @@
 use super::{MIB, device};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, named};
-use std::sync::Arc;
+use gpumem_runtime::memory::{
+    MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, named,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// Requests other memory than it should, and returns that.
 #[derive(Debug)]
@@ -123,4 +131,100 @@ fn pools_of_the_library_serve_no_other_kind() {
         };
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     }
+}
+
+/// Takes memory from a pool that takes its memory from here.
+#[derive(Debug)]
+struct Ring {
+    driver: Arc<dyn MemoryResource<Host>>,
+    pool: OnceLock<Weak<Pool<Host>>>,
+}
+
+impl MemoryResource<Host> for Ring {
+    fn name(&self) -> &'static str {
+        "ring"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        match self.pool.get().and_then(Weak::upgrade) {
+            Some(pool) if pool.statistics().reserved > 0 => pool.allocate(&request.for_bytes(MIB, 256)),
+            _ => self.driver.allocate(request),
+        }
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        match self.pool.get().and_then(Weak::upgrade) {
+            Some(pool) => pool.recycle(block).or_else(|block| self.driver.deallocate(block)),
+            None => self.driver.deallocate(block),
+        }
+    }
+    fn forget(&self) {}
+    fn statistics(&self) -> MemoryStatistics {
+        self.driver.statistics()
+    }
+}
+
+#[test]
+fn a_pool_takes_none_of_its_own_memory_as_a_piece() {
+    let (device, raw) = device(HostOptions::new());
+    let ring = Arc::new(Ring { driver: device.driver_memory(), pool: OnceLock::new() });
+    let pool = Arc::new(Pool::new(ring.clone(), PoolOptions::device(256).chunks(4 * MIB, 4 * MIB)));
+    ring.pool.set(Arc::downgrade(&pool)).unwrap();
+    device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
+    let (first, second) =
+        (device.uninit_array::<u8, _>(100).unwrap(), device.uninit_array::<u8, _>(100).unwrap());
+    drop(first);
+    let error = device.uninit_array::<u8, _>(8 * MIB).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    assert_eq!((pool.statistics().reserved, pool.statistics().blocks), (4 * MIB, 1));
+    drop(second);
+    device.flush().unwrap();
+    assert_eq!((pool.statistics().reserved, raw.counters().live_allocations), (0, 0));
+}
+
+/// Users can say that the driver has taken everything while other threads use the pool. Memory is lost then; no two blocks share
+/// any.
+#[test]
+fn a_pool_that_forgets_gives_no_memory_twice() {
+    let (device, _) = device(HostOptions::new());
+    let pool = Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(8 << 10, 8 << 10));
+    let held: Mutex<BTreeMap<u64, u64>> = Mutex::default();
+    let is_over = AtomicBool::new(false);
+    let hold = |block: &MemoryBlock<Host>| {
+        let (start, end) = (block.address(), block.address() + block.bytes() as u64);
+        let mut held = held.lock().unwrap();
+        let before = held.range(..end).next_back().map(|(_, end)| *end);
+        assert!(before.is_none_or(|before| before <= start), "given twice");
+        held.insert(start, end);
+    };
+    let give_back = |block: MemoryBlock<Host>| {
+        held.lock().unwrap().remove(&block.address());
+        pool.recycle(block).unwrap();
+    };
+    std::thread::scope(|threads| {
+        for thread in 0..3 {
+            let (device, pool, is_over) = (&device, &pool, &is_over);
+            threads.spawn(move || {
+                let mut blocks = VecDeque::new();
+                for round in thread.. {
+                    let request = device.memory_request(256 << (round % 3), MemoryKind::Device);
+                    let block = pool.allocate(&request).unwrap();
+                    hold(&block);
+                    blocks.push_back(block);
+                    if blocks.len() > 6 || is_over.load(Ordering::Relaxed) {
+                        blocks.pop_front().map(give_back);
+                    }
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+                blocks.into_iter().for_each(give_back);
+            });
+        }
+        for _ in 0..2000 {
+            pool.forget();
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    pool.forget();
+    assert_eq!((pool.statistics().reserved, pool.statistics().blocks), (0, 0));
 }

@@ -73,6 +73,40 @@ fn another_stream_waits_only_for_the_block_that_it_gets() {
     assert!(passed_over > 0, "no schedule kept the block in flight");
 }
 
+/// A piece of another pool may still be in use when it is taken. So is what is made of it: the array itself, and the rest of the
+/// piece.
+#[test]
+fn the_uses_of_a_piece_go_over_to_its_parts() {
+    let mut in_flight = 0;
+    for seed in 0..40 {
+        for users in [1, 2] {
+            let (device, _) = device(HostOptions::new().memory(64 * MIB).adversarial(seed));
+            let options = PoolOptions::device(256).chunks(8 * MIB, 8 * MIB);
+            let lower = Arc::new(Pool::new(device.driver_memory(), options.max_size(8 * MIB)));
+            let upper = Pool::new(lower.clone(), PoolOptions::device(256).chunks(6 * MIB, 6 * MIB));
+            device.set_memory_resource(MemoryKind::Device, lower.clone()).unwrap();
+            let streams = [device.stream().unwrap(), device.stream().unwrap()];
+            let mut array: DeviceArray<u8, Ix1, Host> = device.device_array(8 * MIB).unwrap();
+            for (stream, value) in streams.iter().zip([7, 8]).take(users) {
+                stream.fill(&mut array, value).unwrap();
+            }
+            drop(array);
+            in_flight += usize::from(lower.statistics().in_flight > 0);
+            device.set_memory_resource(MemoryKind::Device, Arc::new(upper)).unwrap();
+            let filled: Vec<_> = (0..3)
+                .map(|part| device.uninit_array::<u8, _>(2 * MIB).unwrap().fill(part).unwrap())
+                .collect();
+            assert_eq!(lower.statistics().reserved, 8 * MIB);
+            streams.iter().for_each(|stream| stream.synchronize().unwrap());
+            for (part, filled) in (0..).zip(&filled) {
+                let found = filled.copy_to_host().unwrap();
+                assert!(found.iter().all(|byte| *byte == part), "seed {seed}, {users} users, part {part}");
+            }
+        }
+    }
+    assert!(in_flight > 0, "no schedule kept the piece in flight");
+}
+
 /// Arrays of every kind and on every stream, dropped in flight, with the contents checked. Finds memory that is reused
 /// while it is still being written.
 fn churn(device: &Device<Host>, seed: u64) -> Result<bool> {

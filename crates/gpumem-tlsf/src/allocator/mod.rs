@@ -225,6 +225,27 @@ impl Tlsf {
         self.carve(region.0, Self::IDLE, wanted)
     }
 
+    /// Allocates every idle block of a region as it is, for a caller that frees each into another set.
+    pub fn allocate_rest(&mut self, region: RegionId) -> Vec<AllocatedBlock> {
+        let mut rest = Vec::new();
+        let mut next = region.0;
+        while let Some(node) = self.nodes.get(next as usize).copied() {
+            if node.word & FLAGS == FREE {
+                self.unlink(next);
+                self.allocated_bytes += node.len();
+                self.allocated_blocks += 1;
+                rest.push(AllocatedBlock {
+                    block: BlockId(next),
+                    start: node.start,
+                    len: node.len(),
+                    stamp: 0,
+                });
+            }
+            next = node.after;
+        }
+        rest
+    }
+
     /// Allocates a request from a free block that holds it, and leaves the rest free.
     #[inline]
     fn carve(

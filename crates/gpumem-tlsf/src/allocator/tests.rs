@@ -212,6 +212,27 @@ fn blocks_in_flight_are_skipped_and_not_joined_with_idle_ones() {
 }
 
 #[test]
+fn the_rest_of_a_region_goes_to_another_set() {
+    let mut tlsf = Tlsf::new(256);
+    let region = tlsf.add_region(256, 4096).unwrap();
+    let whole = tlsf.add_region(1 << 20, 4096).unwrap();
+    let middle = tlsf.allocate_in(region, 512, 1024).unwrap();
+    let rest = tlsf.allocate_rest(region);
+    let places: Vec<_> = rest.iter().map(|rest| (rest.start, rest.len)).collect();
+    assert_eq!((middle.start, places), (1024, vec![(256, 768), (1536, 4352 - 1536)]));
+    tlsf.check(&[region, whole]).unwrap();
+    assert!(tlsf.allocate_rest(region).is_empty() && tlsf.allocated_blocks() == 3);
+    let stream = tlsf.add_set();
+    rest.iter().for_each(|rest| _ = tlsf.free(rest.block, stream, 7));
+    assert!(tlsf.allocate_rest(region).is_empty(), "they are not idle");
+    assert_eq!((tlsf.free_bytes(stream), tlsf.free_bytes(Tlsf::IDLE)), (4096 - 512, 4096));
+    tlsf.free(middle.block, stream, 8);
+    tlsf.make_idle(stream);
+    assert!(tlsf.is_region_idle(region));
+    tlsf.check(&[region, whole]).unwrap();
+}
+
+#[test]
 fn senseless_requests_are_refused() {
     let mut tlsf = Tlsf::new(100);
     assert_eq!(tlsf.granule(), 128);

@@ -62,11 +62,12 @@ impl<B: Backend> Pool<B> {
         let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
         self.note_shift(&state, shift, block.host().is_some());
         match state.add_chunk(block, request.bytes as u64, request.align as u64) {
-            Ok(found) => Ok(found.map(|found| self.hand_out(Some(&state), local_cache, found))),
+            Ok(found) => Ok(found.map(|found| self.hand_out(&state, local_cache, found))),
             Err(block) => {
                 drop(state);
                 self.upstream.deallocate(block)?;
-                let why = "the memory that a pool was given is not aligned to its granule, or too large";
+                let why =
+                    "the memory that a pool was given is its own, not aligned to its granule, or too large";
                 Err(Error::new("", "allocate", ErrorKind::InvalidArgument { why }))
             }
         }
@@ -81,7 +82,7 @@ impl<B: Backend> Pool<B> {
     ) -> Result<()> {
         let fail = |kind| Err(request.core.error(request.operation, kind));
         if state.chunks() == 0 {
-            self.generation.store(generation, Ordering::Relaxed);
+            self.generation.store(generation, Ordering::Release);
         }
         if generation != request.core.generation() || generation != self.generation.load(Ordering::Relaxed) {
             return fail(wrong_generation(request.core, generation));
@@ -96,11 +97,11 @@ impl<B: Backend> Pool<B> {
     /// Remembers the offset of the device's addresses in a new piece.
     pub(super) fn note_shift(&self, state: &PoolState<B>, shift: u64, is_seen_by_host: bool) {
         if state.chunks() == 0 {
-            self.is_seen_by_host.store(is_seen_by_host, Ordering::Relaxed);
-            self.shift.store(shift, Ordering::Relaxed);
-            self.uniform.store(true, Ordering::Relaxed);
+            self.is_seen_by_host.store(is_seen_by_host, Ordering::Release);
+            self.shift.store(shift, Ordering::Release);
+            self.uniform.store(true, Ordering::Release);
         } else if self.shift.load(Ordering::Relaxed) != shift {
-            self.uniform.store(false, Ordering::Relaxed);
+            self.uniform.store(false, Ordering::Release);
         }
     }
 

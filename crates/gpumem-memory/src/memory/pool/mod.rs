@@ -92,14 +92,15 @@ impl<B: Backend> Pool<B> {
     pub fn new(upstream: Arc<dyn MemoryResource<B>>, options: PoolOptions) -> Self {
         let granule = options.alignment.clamp(16, 2 << 20).next_power_of_two();
         let options = PoolOptions { alignment: granule, ..options };
+        let id = ResourceId::new().number();
         Self {
             upstream,
             origin: ProcessGuard::current(),
             options,
             local_caches: (0..2 * LOCAL_CACHES).map(|_| LocalCache::new()).collect(),
-            state: ShortMutex::new(PoolState::new(options)),
+            state: ShortMutex::new(PoolState::new(options, id)),
             growing: ReentrantMutex::default(),
-            id: AtomicU64::new(ResourceId::new().number()),
+            id: AtomicU64::new(id),
             former: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),
             kind: OnceLock::new(),
@@ -146,23 +147,37 @@ impl<B: Backend> Pool<B> {
     }
 
     #[inline]
-    fn hand_out(
-        &self,
-        state: Option<&PoolState<B>>,
-        local_cache: u16,
-        found: FreeBlock<B>,
-    ) -> MemoryBlock<B> {
-        let BlockRef { block, start, len } = found.place;
-        let address = match (self.uniform.load(Ordering::Relaxed), state) {
-            (true, _) => start.wrapping_add(self.shift.load(Ordering::Relaxed)),
-            (false, Some(state)) => state.address(start),
-            (false, None) => self.state.lock().address(start),
+    fn hand_out(&self, state: &PoolState<B>, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
+        let start = found.place.start;
+        let address = match self.uniform.load(Ordering::Acquire) {
+            true => start.wrapping_add(self.shift.load(Ordering::Acquire)),
+            false => state.address(start),
         };
-        let host = if self.is_seen_by_host.load(Ordering::Relaxed) { start as usize } else { 0 };
+        self.hand_out_at(address, local_cache, found)
+    }
+
+    /// As [`hand_out`](Self::hand_out), for a block that was found without the lock. `None` if the pool has forgotten
+    /// everything meanwhile: the block is the driver's.
+    #[inline]
+    fn hand_out_unlocked(&self, local_cache: u16, found: FreeBlock<B>) -> Option<MemoryBlock<B>> {
+        let (owner, start) = (found.place.owner, found.place.start);
+        let address = match self.uniform.load(Ordering::Acquire) {
+            true => start.wrapping_add(self.shift.load(Ordering::Acquire)),
+            false => self.state.lock().address(start),
+        };
+        let block = self.hand_out_at(address, local_cache, found);
+        // What the block says of its device is stored anew only after the number, so it is that of the block.
+        (self.id.load(Ordering::Acquire) == owner).then_some(block)
+    }
+
+    #[inline]
+    fn hand_out_at(&self, address: u64, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
+        let BlockRef { owner, block, start, len } = found.place;
+        let host = if self.is_seen_by_host.load(Ordering::Acquire) { start as usize } else { 0 };
         let token = u64::from(block.number()) | u64::from(local_cache) << 32;
         let resource_id = BlockOrigin {
-            resource: ResourceId::from_number(self.id.load(Ordering::Relaxed)),
-            generation: self.generation.load(Ordering::Relaxed),
+            resource: ResourceId::from_number(owner),
+            generation: self.generation.load(Ordering::Acquire),
             kind: self.kind.get().copied().unwrap_or(MemoryKind::Device),
         };
         // SAFETY: the allocator has given these bytes of a chunk to no other block, and the chunk stays until they are
@@ -189,7 +204,7 @@ impl<B: Backend> Pool<B> {
             None => block.address().wrapping_sub(self.shift.load(Ordering::Relaxed)),
         };
         let number = BlockId::from_number((block.token() & u64::from(u32::MAX)) as u32);
-        BlockRef { block: number, start, len: block.bytes() as u64 }
+        BlockRef { owner: block.resource().number(), block: number, start, len: block.bytes() as u64 }
     }
 
     /// Everything that local caches hold goes to the allocator.
@@ -240,11 +255,11 @@ impl<B: Backend> Pool<B> {
             let mut state = self.state.lock();
             state
                 .take(bytes, align, request.ordered_by())
-                .map(|found| self.hand_out(Some(&state), local_cache, found))
+                .map(|found| self.hand_out(&state, local_cache, found))
         };
         let take_in_flight = || {
             let mut state = self.lock_gathered();
-            state.take_in_flight(bytes, align).map(|found| self.hand_out(Some(&state), local_cache, found))
+            state.take_in_flight(bytes, align).map(|found| self.hand_out(&state, local_cache, found))
         };
         let gathered = self.gather();
         if (self.collect_done() || gathered)
@@ -287,7 +302,7 @@ impl<B: Backend> Pool<B> {
         };
         let take_idle = || {
             let mut state = self.state.lock();
-            state.take_idle(bytes, align).map(|found| self.hand_out(Some(&state), local_cache, found))
+            state.take_idle(bytes, align).map(|found| self.hand_out(&state, local_cache, found))
         };
         let last = take_idle().or_else(|| match request.host_first {
             true => self.take_and_wait(request, local_cache),
@@ -311,7 +326,7 @@ impl<B: Backend> Pool<B> {
             self.state.lock().free(place, uses);
             return None;
         }
-        Some(self.hand_out(None, local_cache, FreeBlock { place, uses: PendingAccesses::none() }))
+        self.hand_out_unlocked(local_cache, FreeBlock { place, uses: PendingAccesses::none() })
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
@@ -340,15 +355,18 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             && let Some(found) =
                 local_cache.take(len, align, stream.map(|timeline| timeline.id()), request.host_first)
         {
-            state::tell::<B>(found.place.start, found.place.len, true);
-            return Ok(self.hand_out(None, number, found));
+            let BlockRef { start, len, .. } = found.place;
+            if let Some(block) = self.hand_out_unlocked(number, found) {
+                state::tell::<B>(start, len, true);
+                return Ok(block);
+            }
         }
         let mut state = self.lock_if_free(local_cache).unwrap_or_else(|| self.state.lock());
         if let Some(found) = state.take_last(bytes, align, stream) {
-            return Ok(self.hand_out(Some(&state), number, found));
+            return Ok(self.hand_out(&state, number, found));
         }
         if let Some(found) = state.take_from_allocator(bytes, align, stream) {
-            return Ok(self.hand_out(Some(&state), number, found));
+            return Ok(self.hand_out(&state, number, found));
         }
         drop(state);
         self.search(request, number)
@@ -431,9 +449,13 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return;
         }
         let new = ResourceId::new().number();
-        self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
+        {
+            // The number changes together with the allocator: no block of one is freed into the other.
+            let mut state = self.state.lock();
+            self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
+            mem::forget(state.forget(new));
+        }
         self.local_caches.iter().for_each(|local_cache| drop(local_cache.drain()));
-        mem::forget(self.state.lock().forget());
         self.upstream.forget();
     }
 

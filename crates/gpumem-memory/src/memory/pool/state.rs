@@ -33,6 +33,11 @@ struct Chunk<B: Backend> {
 }
 
 impl<B: Backend> Chunk<B> {
+    /// Its last byte in the pool's own addresses.
+    fn last(&self) -> u64 {
+        base(&self.block).saturating_add((self.block.bytes() as u64).saturating_sub(1))
+    }
+
     /// Whether nothing of it is allocated, and has not been since before then.
     fn is_unused(&self, before: Option<Instant>) -> bool {
         self.unused_since.is_some_and(|since| before.is_none_or(|before| since <= before))
@@ -54,6 +59,8 @@ struct MultiStreamBlock<B: Backend> {
 /// The position of a block, which identifies an allocated block outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef {
+    /// The number of the pool at the time: a block from before the pool forgot everything is none of the allocator's.
+    pub(super) owner: u64,
     pub(super) block: BlockId,
     /// In the pool's own addresses: the host's where it can see the memory.
     pub(super) start: u64,
@@ -77,6 +84,8 @@ pub(super) struct FreeBlock<B: Backend> {
 /// On separate cache lines: threads that do not come here read the fields next to it.
 #[repr(align(128))]
 pub(super) struct PoolState<B: Backend> {
+    /// The number of the pool in its blocks.
+    owner: u64,
     allocator: Tlsf,
     options: PoolOptions,
     chunks: BTreeMap<u64, Chunk<B>>,
@@ -99,8 +108,9 @@ pub(super) struct PoolState<B: Backend> {
 }
 
 impl<B: Backend> PoolState<B> {
-    pub(super) fn new(options: PoolOptions) -> Self {
+    pub(super) fn new(options: PoolOptions, owner: u64) -> Self {
         Self {
+            owner,
             allocator: Tlsf::new(options.alignment as u64),
             options,
             chunks: BTreeMap::new(),
@@ -118,10 +128,11 @@ impl<B: Backend> PoolState<B> {
         }
     }
 
-    /// Takes a piece from upstream, all of it idle, and allocates the requested part of it. Comes back if it cannot be used.
+    /// Takes a piece from upstream, and allocates the requested part of it. Work that may still be using the piece is
+    /// pending for each of its parts. The piece comes back if it cannot be used.
     pub(super) fn add_chunk(
         &mut self,
-        block: MemoryBlock<B>,
+        mut block: MemoryBlock<B>,
         bytes: u64,
         align: u64,
     ) -> Result<Option<FreeBlock<B>>, MemoryBlock<B>> {
@@ -129,15 +140,30 @@ impl<B: Backend> PoolState<B> {
         let granule = self.allocator.granule();
         let skip = (base.wrapping_neg() & (granule - 1)) as usize;
         let usable = block.bytes().saturating_sub(skip);
+        let last = base.saturating_add((block.bytes() as u64).saturating_sub(1));
+        if self.chunk(last).is_some_and(|before| before.last() >= base) {
+            // Memory of the pool itself, which upstream has taken from it.
+            return Err(block);
+        }
         let Some(region) = self.allocator.add_region(base + skip as u64, usable as u64) else {
             return Err(block);
         };
         self.reserved += block.bytes();
         self.peak_reserved = self.peak_reserved.max(self.reserved);
-        tell::<B>(base + skip as u64, usable as u64, false);
+        let mut uses = block.take_uses();
+        uses.forget_done();
+        if uses.is_empty() {
+            tell::<B>(base + skip as u64, usable as u64, false);
+        }
         self.chunks.insert(base, Chunk { region, block, skip, unused_since: Some(Instant::now()) });
         let allocated = self.allocator.allocate_in(region, bytes, align);
-        Ok(allocated.map(|allocated| self.found(allocated, PendingAccesses::none())))
+        let found = allocated.map(|allocated| self.found(allocated, uses.copied()));
+        if !uses.is_empty() {
+            for rest in self.allocator.allocate_rest(region) {
+                self.enter(self.place(rest), uses.copied());
+            }
+        }
+        Ok(found)
     }
 
     /// The chunk that holds an address of the pool.
@@ -165,9 +191,23 @@ impl<B: Backend> PoolState<B> {
         set
     }
 
-    /// Frees a block, with its pending uses.
+    /// Whether the pool has not forgotten everything since a block with that number was made.
+    #[inline]
+    pub(super) fn owns(&self, place: BlockRef) -> bool {
+        place.owner == self.owner
+    }
+
+    fn place(&self, AllocatedBlock { block, start, len, .. }: AllocatedBlock) -> BlockRef {
+        BlockRef { owner: self.owner, block, start, len }
+    }
+
+    /// Frees a block, with its pending uses. One that the pool has forgotten stays with the driver.
     #[inline(always)]
     pub(super) fn free(&mut self, place: BlockRef, uses: PendingAccesses<B>) {
+        if !self.owns(place) {
+            uses.for_each(|timeline, _| self.retired_timelines.push(timeline));
+            return;
+        }
         if B::WANTS_POISONING && uses.is_empty() {
             tell::<B>(place.start, place.len, false);
         }
@@ -281,10 +321,7 @@ impl<B: Backend> PoolState<B> {
     fn found(&mut self, allocated: AllocatedBlock, uses: PendingAccesses<B>) -> FreeBlock<B> {
         self.allocations += 1;
         tell::<B>(allocated.start, allocated.len, true);
-        FreeBlock {
-            place: BlockRef { block: allocated.block, start: allocated.start, len: allocated.len },
-            uses,
-        }
+        FreeBlock { place: self.place(allocated), uses }
     }
 
     /// As [`take`](Self::take), and also blocks that other streams may still be using. The new user waits for them, on
@@ -430,8 +467,9 @@ impl<B: Backend> PoolState<B> {
         taken
     }
 
-    /// Forgets everything; the chunks are the driver's again.
-    pub(super) fn forget(&mut self) -> Vec<MemoryBlock<B>> {
+    /// Forgets everything; the chunks are the driver's again. The pool's blocks have another number from here on.
+    pub(super) fn forget(&mut self, owner: u64) -> Vec<MemoryBlock<B>> {
+        self.owner = owner;
         let granule = self.allocator.granule();
         let chunks = std::mem::take(&mut self.chunks);
         for (start, chunk) in &chunks {
