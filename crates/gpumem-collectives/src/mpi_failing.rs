@@ -1,11 +1,12 @@
-//! Each function of the library fails in turn on one rank: every rank gets a typed error in time, and no wrong numbers.
+//! Each function of the library fails in turn on one rank, or the engine's thread panics there: every rank gets a typed error in
+//! time, and no wrong numbers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use crate::{
     Communicator, Max, Options, Sum,
     mpi::{
         DoubleRank, Functions, Mpi, MpiEnd,
-        double::{NAMES, World},
+        double::{NAMES, Plan, World},
     },
 };
 use gpumem_core::{CollectiveCause, ErrorKind, Result};
@@ -107,14 +108,44 @@ fn all_operations(comm: &Communicator<Host>, done: &mut usize) -> Result<()> {
     Ok(())
 }
 
+/// Many operations before the first wait, so that the engine has some in each of its lists. Waits for each.
+fn many_at_once(comm: &Communicator<Host>, done: &mut usize) -> Result<()> {
+    let streams = [comm.device().stream()?, comm.device().stream()?];
+    let other = 1 - comm.rank();
+    let mut sums = Vec::new();
+    for value in 0..4 {
+        sums.push(streams[0].to_device(&[value])?);
+    }
+    let (own, mut theirs) = (streams[1].to_device(&[comm.rank() as i32])?, streams[1].to_device(&[-1])?);
+    let mut outcomes: Vec<Result<()>> =
+        sums.iter_mut().map(|sum| comm.all_reduce_in_place(&streams[0], sum, Sum)).collect();
+    outcomes.push(comm.group(&streams[1], |group| {
+        group.send(&own, other)?;
+        group.receive(&mut theirs, other)
+    }));
+    let part = comm.split(Some(0), 0);
+    outcomes.extend(streams.iter().map(|stream| stream.synchronize()));
+    outcomes.push(part.map(drop));
+    for (value, sum) in (0..).zip(&sums) {
+        outcomes.push(sum.get(0).map(|sum| assert_eq!(sum, 2 * value)));
+    }
+    outcomes.push(theirs.get(0).map(|theirs| assert_eq!(theirs, other as i32)));
+    outcomes.into_iter().collect::<Result<()>>()?;
+    *done = STEPS;
+    Ok(())
+}
+
+type Program = fn(&Communicator<Host>, &mut usize) -> Result<()>;
+
 /// What a rank tells at its end: its number, its steps, and its error with whether it is a typed one.
 type Told = (usize, usize, Option<(String, bool)>);
 
 /// Starts two ranks. The plan is that of the first.
 fn start_ranks(
     mpi: &'static Mpi,
-    plan: Option<(&'static str, usize)>,
+    plan: Option<Plan>,
     options: &Options,
+    program: Program,
 ) -> (Receiver<Told>, Arc<Mutex<bool>>) {
     let (world, (tell, told)) = (World::new(2), channel());
     let has_failed = Arc::new(Mutex::new(false));
@@ -128,7 +159,7 @@ fn start_ranks(
             });
             let mut done = 0;
             let outcome = running.map_err(|why| (why, true)).and_then(|running| {
-                let joined = run_rank(&running, &options, &mut done);
+                let joined = run_rank(&running, &options, program, &mut done);
                 running.end(TIMEOUT);
                 joined.map_err(|error| (error.to_string(), is_typed(&error)))
             });
@@ -139,13 +170,13 @@ fn start_ranks(
     (told, has_failed)
 }
 
-/// Joins, and does all operations.
-fn run_rank(running: &DoubleRank, options: &Options, done: &mut usize) -> Result<()> {
+/// Joins, and does the operations of a program.
+fn run_rank(running: &DoubleRank, options: &Options, program: Program, done: &mut usize) -> Result<()> {
     let host = HostOptions::new().memory(16 << 20).workers(1);
     let device = Device::from_raw(Host::open_with(&host)?);
     let comm = running.join(options)?;
     let place = comm.place();
-    all_operations(&Communicator::of_engine(Arc::new(MpiEnd::new(comm)), &device, place), done)
+    program(&Communicator::of_engine(Arc::new(MpiEnd::new(comm)), &device, place), done)
 }
 
 fn is_typed(error: &gpumem_core::Error) -> bool {
@@ -171,19 +202,23 @@ fn told_by_both(told: &Receiver<Told>) -> [(usize, Option<(String, bool)>); 2] {
 #[test]
 fn ranks_of_the_double_do_all_operations() {
     for check in [false, true] {
-        let (told, _) = start_ranks(library(), None, &Options::new().timeout(HANGS).check(check));
-        assert_eq!(told_by_both(&told), [(STEPS, None), (STEPS, None)]);
+        for program in [all_operations, many_at_once] {
+            let options = Options::new().timeout(HANGS).check(check);
+            let (told, _) = start_ranks(library(), None, &options, program);
+            assert_eq!(told_by_both(&told), [(STEPS, None), (STEPS, None)]);
+        }
     }
 }
 
 #[test]
 fn a_failure_of_any_function_is_an_error_on_all_ranks_in_time() {
     let (mpi, mut failed) = (library(), BTreeSet::new());
-    let plans: Vec<_> = NAMES.iter().flat_map(|name| (0..CALLS).map(move |before| (*name, before))).collect();
+    let plans: Vec<Plan> =
+        NAMES.iter().flat_map(|name| (0..CALLS).map(|before| fails(name, before))).collect();
     for check in [false, true] {
         let options = Options::new().timeout(TIMEOUT).check(check);
         for plans in plans.chunks(AT_ONCE) {
-            failed.extend(run_all(mpi, plans, &options));
+            failed.extend(run_all(mpi, plans, &options, all_operations));
         }
     }
     let spared = |failed: &BTreeSet<&str>| -> Vec<&'static str> {
@@ -191,14 +226,38 @@ fn a_failure_of_any_function_is_an_error_on_all_ranks_in_time() {
     };
     // On a machine that has much else to do, a deadline may have come before the call.
     for name in spared(&failed) {
-        failed.extend(run_all(mpi, &[(name, 0)], &Options::new().timeout(HANGS / 3)));
+        failed.extend(run_all(mpi, &[fails(name, 0)], &Options::new().timeout(HANGS / 3), all_operations));
     }
     assert_eq!(spared(&failed), [""; 0]);
 }
 
+fn fails(function: &'static str, before: usize) -> Plan {
+    Plan { function, before, panics: false }
+}
+
+/// The engine drops what it has, wherever that is: in its inbox, before and after the library has begun it, in a split.
+#[test]
+fn an_engine_that_panics_at_any_call_leaves_no_rank_waiting() {
+    let (mpi, later) = (library(), ["MPI_Test", "MPI_Finalized"]);
+    let calls = |name: &&'static str| if later.contains(name) { 12 } else { 1 };
+    let at = |name: &&'static str, call: usize| Plan { function: name, before: call * call, panics: true };
+    let plans: Vec<Plan> =
+        NAMES.iter().flat_map(|name| (0..calls(name)).map(move |call| at(name, call))).collect();
+    let mut failed = Vec::new();
+    for (check, program) in [(false, all_operations as Program), (false, many_at_once), (true, many_at_once)]
+    {
+        let options = Options::new().timeout(TIMEOUT).check(check);
+        for plans in plans.chunks(AT_ONCE) {
+            failed.extend(run_all(mpi, plans, &options, program));
+        }
+    }
+    assert!(later.iter().all(|name| failed.contains(name)), "{failed:?}");
+}
+
 /// Two ranks for each plan. Returns the functions that were called, and so have failed.
-fn run_all(mpi: &'static Mpi, plans: &[(&'static str, usize)], options: &Options) -> Vec<&'static str> {
-    let runs: Vec<_> = plans.iter().map(|plan| (*plan, start_ranks(mpi, Some(*plan), options))).collect();
+fn run_all(mpi: &'static Mpi, plans: &[Plan], options: &Options, program: Program) -> Vec<&'static str> {
+    let runs: Vec<_> =
+        plans.iter().map(|plan| (*plan, start_ranks(mpi, Some(*plan), options, program))).collect();
     let mut failed = Vec::new();
     for (plan, (told, has_failed)) in runs {
         eprintln!("{plan:?}, check {}", options.check);
@@ -207,7 +266,7 @@ fn run_all(mpi: &'static Mpi, plans: &[(&'static str, usize)], options: &Options
             assert!(error.as_ref().is_none_or(|(_, is_typed)| *is_typed), "{error:?}");
         }
         if *has_failed.lock().unwrap() {
-            failed.push(plan.0);
+            failed.push(plan.function);
         }
     }
     failed

@@ -5,7 +5,7 @@ use super::{
     abi::Object,
     control::{Event, News},
     inbox::{Inbox, Message},
-    operation::{Sequence, Work},
+    operation::{Owned, Sequence, Work},
     split::Request,
 };
 use crate::{
@@ -128,7 +128,7 @@ impl Comm {
         let added = Operation::new(self.clone(), work, (of, number, sequence), fingerprint);
         let added = Arc::new(added);
         // Under the lock: the engine's thread sees the operations in their order.
-        self.inbox.push(Message::Add(added.clone()));
+        self.inbox.push(Message::Add(Owned::new(added.clone())));
         Ok(added)
     }
 

@@ -1,10 +1,10 @@
 //! What the callers tell the engine's thread.
 
-use super::{MpiError, Operation, abi::Object, comm::Unclaimed, control::Event, member::Parting};
+use super::{MpiError, abi::Object, comm::Unclaimed, control::Event, member::Parting, operation::Owned};
 use crate::{Options, deadline::Deadline};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use std::{
 #[derive(Debug)]
 pub(crate) enum Message {
     Join(Options, Sender<Result<Unclaimed, MpiError>>),
-    Add(Arc<Operation>),
+    Add(Owned),
     /// Something has happened to this rank of a communicator.
     Tell(u64, Event),
     /// A split has made its communicator.
@@ -31,6 +31,8 @@ pub(crate) struct Inbox {
 struct Queue {
     messages: VecDeque<Message>,
     is_woken: bool,
+    /// The thread has ended.
+    is_closed: bool,
 }
 
 impl Inbox {
@@ -38,9 +40,24 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the thread. If it has ended, the message is dropped: whoever waits for it gets an error.
     pub(crate) fn push(&self, message: Message) {
-        self.lock().messages.push_back(message);
-        self.changed.notify_one();
+        let mut queue = self.lock();
+        if !queue.is_closed {
+            queue.messages.push_back(message);
+            drop(queue);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Nothing is taken any more.
+    pub(crate) fn close(&self) {
+        let mut queue = self.lock();
+        queue.is_closed = true;
+        let messages = std::mem::take(&mut queue.messages);
+        drop(queue);
+        // Streams that are woken may call operations.
+        drop(messages);
     }
 
     /// Has the thread look at the operations again.

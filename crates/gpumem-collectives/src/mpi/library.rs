@@ -129,6 +129,8 @@ pub(crate) struct MpiError {
 impl Mpi {
     /// Turns the result of a call into an error with the library's text.
     pub(crate) fn check(&self, result: Result<c_int, MissingSymbol>) -> Result<(), MpiError> {
+        #[cfg(all(test, not(miri)))]
+        assert_ne!(result, Ok(abi::table::double::PANICS), "a call of the double's plan");
         let code = match result {
             Ok(abi::SUCCESS) => return Ok(()),
             Ok(code) => code,

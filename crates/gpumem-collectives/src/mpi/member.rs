@@ -4,11 +4,11 @@ mod failures;
 mod news;
 
 use super::{
-    Buffer, Comm, Mpi, MpiError, Operation, Staging,
+    Buffer, Comm, Lent, Mpi, MpiError, Staging,
     abi::{self, BYTE, Object, Status},
     control::{Event, News},
     exchange::Exchange,
-    operation::{Found, Sequence, Work},
+    operation::{Found, Owned, Sequence, Work},
     reduce::Made,
     start,
 };
@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_millis(300);
 /// An operation that the library has.
 #[derive(Debug)]
 struct Active {
-    operation: Arc<Operation>,
+    operation: Owned,
     requests: Vec<Object>,
     stage: Stage,
     /// Of the last request that was done.
@@ -37,18 +37,19 @@ struct Active {
 #[derive(Debug)]
 enum Stage {
     /// The ranks compare what they have called.
-    Check(Exchange, Option<Staging>),
-    Move(Staging),
+    Check(Lent<Exchange>, Option<Staging>),
+    Move(Lent<Staging>),
     /// The ranks say where they go.
-    Split(Exchange),
+    Split(Lent<Exchange>),
 }
 
 /// A split whose communicator is to be made.
 #[derive(Debug)]
 pub(crate) struct Parting {
-    pub(crate) operation: Arc<Operation>,
+    pub(crate) operation: Owned,
     pub(crate) ranks: Vec<usize>,
     pub(crate) tag: c_int,
+    _counted: Arc<()>,
 }
 
 /// The wait of a rank that has waited too long.
@@ -62,19 +63,19 @@ struct Late {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) comm: Arc<Comm>,
-    waiting: BTreeMap<Sequence, VecDeque<Arc<Operation>>>,
+    waiting: BTreeMap<Sequence, VecDeque<Owned>>,
     active: Vec<Active>,
     /// Where the next news of another rank comes.
-    control: Option<(Object, Buffer)>,
-    outgoing: Vec<(Object, Buffer, Instant)>,
+    control: Option<(Object, Lent<Buffer>)>,
+    outgoing: Vec<(Object, Lent<Buffer>, Instant)>,
     late: Option<Late>,
     has_left: bool,
     is_dead: bool,
     splits: c_int,
-    /// Splits whose communicators are being made.
-    pub(crate) partings: usize,
-    /// What the library may use for ever.
-    abandoned: Vec<(Option<Active>, Option<Buffer>)>,
+    /// Also held by each split whose communicator is being made.
+    partings: Arc<()>,
+    /// Whether the library may use something for ever.
+    has_abandoned: bool,
 }
 
 impl Member {
@@ -89,14 +90,14 @@ impl Member {
             has_left: false,
             is_dead: false,
             splits: 0,
-            partings: 0,
-            abandoned: Vec::new(),
+            partings: Arc::new(()),
+            has_abandoned: false,
         };
         member.listen(mpi);
         member
     }
 
-    pub(crate) fn add(&mut self, operation: Arc<Operation>) {
+    pub(crate) fn add(&mut self, operation: Owned) {
         // It was called before the thread heard what makes it fail.
         let failed = self.comm.revocation().filter(|_| self.is_dead);
         if let Some(cause) = failed.or_else(|| self.comm.left(operation.of, operation.number)) {
@@ -153,7 +154,7 @@ impl Member {
     }
 
     /// Takes the next operation, if it may begin.
-    fn next(&mut self, of: Sequence) -> Option<Arc<Operation>> {
+    fn next(&mut self, of: Sequence) -> Option<Owned> {
         // Two exchanges of what was called must not overtake each other; nor must a split and what follows it.
         let is_alone = |active: &Active| !matches!(active.stage, Stage::Move(_));
         if (self.comm.options.check && self.active.iter().any(|active| active.operation.of == of))
@@ -167,13 +168,7 @@ impl Member {
     }
 
     /// Compares what the ranks have called.
-    fn check(
-        &mut self,
-        mpi: &Mpi,
-        operation: Arc<Operation>,
-        staging: Option<Staging>,
-        lost: Option<String>,
-    ) {
+    fn check(&mut self, mpi: &Mpi, operation: Owned, staging: Option<Staging>, lost: Option<String>) {
         let exchange = Exchange::of_call(mpi, &operation, lost);
         self.activate(mpi, operation, exchange, |exchange| Stage::Check(exchange, staging));
     }
@@ -181,13 +176,13 @@ impl Member {
     fn activate(
         &mut self,
         mpi: &Mpi,
-        operation: Arc<Operation>,
+        operation: Owned,
         exchange: Result<(Exchange, Vec<Object>), MpiError>,
-        stage: impl FnOnce(Exchange) -> Stage,
+        stage: impl FnOnce(Lent<Exchange>) -> Stage,
     ) {
         match exchange {
             Ok((exchange, requests)) => {
-                let stage = stage(exchange);
+                let stage = stage(Lent::new(exchange));
                 self.active.push(Active { operation, requests, stage, status: Status::default() });
             }
             Err(error) => self.break_off(mpi, operation, error),
@@ -195,12 +190,12 @@ impl Member {
     }
 
     /// Moves the bytes.
-    fn transfer(&mut self, mpi: &Mpi, made: &mut Made, operation: Arc<Operation>, mut staging: Staging) {
+    fn transfer(&mut self, mpi: &Mpi, made: &mut Made, operation: Owned, mut staging: Staging) {
         let Work::Call(call) = &operation.work else { return };
         let (rank, _) = self.comm.place();
         match start::start(mpi, made, (self.comm.raw, rank), call, &mut staging) {
             Ok(request) => {
-                let stage = Stage::Move(staging);
+                let stage = Stage::Move(Lent::new(staging));
                 self.active.push(Active {
                     operation,
                     requests: vec![request],
@@ -224,9 +219,8 @@ impl Member {
                     changed = true;
                 }
                 Err(error) => {
-                    let active = self.active.remove(index);
-                    let operation = active.operation.clone();
-                    self.abandoned.push((Some(active), None));
+                    let Active { operation, .. } = self.active.remove(index);
+                    self.has_abandoned = true;
                     self.break_off(mpi, operation, error);
                     changed = true;
                 }
@@ -239,12 +233,13 @@ impl Member {
     fn finish(&mut self, mpi: &Mpi, made: &mut Made, active: Active, partings: &mut Vec<Parting>) {
         let Active { operation, stage, status, .. } = active;
         match (stage, &operation.work) {
-            (Stage::Check(exchange, staging), _) => match (exchange.verdict(&operation), staging) {
+            (Stage::Check(exchange, staging), _) => match (exchange.back().verdict(&operation), staging) {
                 (Some(cause), _) => operation.conclude(Err(cause)),
                 (None, Some(staging)) => self.transfer(mpi, made, operation, staging),
                 (None, None) => {}
             },
             (Stage::Move(staging), Work::Call(call)) => {
+                let staging = staging.back();
                 let came = match call.kind {
                     Kind::Receive { from } => received(mpi, &status).map(|bytes| (from, bytes)),
                     _ => None,
@@ -260,12 +255,12 @@ impl Member {
                     _ => operation.conclude(Ok(staging)),
                 }
             }
-            (Stage::Split(exchange), Work::Split(request)) => match request.part(exchange.theirs()) {
-                None => request.answer(Ok(None)),
+            (Stage::Split(exchange), Work::Split(request)) => match request.part(exchange.back().theirs()) {
+                None => operation.answer(Ok(None)),
                 Some(ranks) => {
                     self.splits = (self.splits + 1) % start::SPLITS;
-                    self.partings += 1;
-                    partings.push(Parting { operation, ranks, tag: start::FIRST_SPLIT + self.splits });
+                    let (tag, _counted) = (start::FIRST_SPLIT + self.splits, self.partings.clone());
+                    partings.push(Parting { operation, ranks, tag, _counted });
                 }
             },
             _ => {}
@@ -274,16 +269,16 @@ impl Member {
 
     /// Whether this rank and all others have given it up, or it is dead and was given up.
     pub(crate) fn is_closed(&self) -> bool {
-        let is_idle = self.operations().next().is_none() && self.outgoing.is_empty() && self.partings == 0;
+        let is_parting = Arc::strong_count(&self.partings) > 1;
+        let is_idle = self.operations().next().is_none() && self.outgoing.is_empty() && !is_parting;
         let told = self.comm.told();
         let have_left = || self.comm.others().all(|rank| is_left(told.get(rank).and_then(Option::as_ref)));
         self.has_left && is_idle && (self.is_dead || have_left())
     }
 
     /// Frees it in the library, unless the library may still use its memory.
-    pub(crate) fn close(mut self, mpi: &Mpi) {
-        if self.is_dead || !self.abandoned.is_empty() || self.control.is_some() {
-            std::mem::forget(self);
+    pub(crate) fn close(self, mpi: &Mpi) {
+        if self.is_dead || self.has_abandoned || self.control.is_some() {
             return;
         }
         let mut raw = self.comm.raw;
@@ -291,7 +286,6 @@ impl Member {
         if let Err(error) = mpi.check(unsafe { mpi.functions.MPI_Comm_free(&mut raw) }) {
             tracing::warn!("a communicator is not freed: {}", error.message);
         }
-        self.active.clear();
     }
 }
 

@@ -30,6 +30,6 @@ pub(crate) use end::join;
 pub(crate) use library::Mpi;
 use library::MpiError;
 use operation::Operation;
-use staging::{Buffer, Staging};
+use staging::{Buffer, Lent, Staging};
 #[cfg(all(test, not(miri)))]
 pub(crate) use thread::DoubleRank;

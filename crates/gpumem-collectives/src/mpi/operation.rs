@@ -1,9 +1,13 @@
 //! An operation of this rank, between its stream and the engine's thread.
 
-use super::{Comm, Staging, split::Request};
+use super::{
+    Comm, Staging,
+    split::{Answer, Request},
+};
 use crate::{call::Call, span::Span};
 use gpumem_core::{CollectiveCall, CollectiveCause};
 use std::{
+    ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
     time::Instant,
@@ -57,8 +61,11 @@ enum Phase {
     Taken,
     /// The stream cannot do it any more, and why.
     GivenUp(String),
-    Over(Result<Staging, CollectiveCause>),
+    /// The outcome, until the stream takes it.
+    Over(Option<Outcome>),
 }
+
+type Outcome = Result<Staging, CollectiveCause>;
 
 /// What the engine's thread finds.
 #[derive(Debug)]
@@ -93,11 +100,7 @@ impl Operation {
     ///
     /// # Safety
     /// The source is valid for reads, and not written meanwhile.
-    pub(crate) unsafe fn poll(
-        &self,
-        waker: &Waker,
-        source: Span,
-    ) -> Option<Result<Staging, CollectiveCause>> {
+    pub(crate) unsafe fn poll(&self, waker: &Waker, source: Span) -> Option<Outcome> {
         let mut state = self.lock();
         match std::mem::replace(&mut state.phase, Phase::Taken) {
             Phase::Called => {
@@ -120,7 +123,10 @@ impl Operation {
                 self.comm.inbox.wake();
                 None
             }
-            Phase::Over(outcome) => Some(outcome),
+            Phase::Over(outcome) => {
+                state.phase = Phase::Over(None);
+                outcome
+            }
             same => {
                 state.phase = same;
                 state.waker = Some(waker.clone());
@@ -168,17 +174,66 @@ impl Operation {
         self.lock().since
     }
 
-    /// It is over: the stream goes on.
-    pub(crate) fn conclude(&self, outcome: Result<Staging, CollectiveCause>) {
-        if let (Work::Split(request), Err(cause)) = (&self.work, &outcome) {
-            request.answer(Err(cause.clone()));
+    /// It is over: the stream goes on. The first outcome stays.
+    pub(crate) fn conclude(&self, outcome: Outcome) {
+        match (&self.work, outcome) {
+            (Work::Split(_), Err(cause)) => self.answer(Err(cause)),
+            (_, outcome) => {
+                self.end(Some(outcome));
+            }
         }
+    }
+
+    /// As [`conclude`](Self::conclude), for a split.
+    pub(crate) fn answer(&self, answer: Answer) {
+        if let Work::Split(request) = &self.work
+            && self.end(None)
+        {
+            request.answer(answer);
+        }
+    }
+
+    fn end(&self, outcome: Option<Outcome>) -> bool {
         let mut state = self.lock();
+        if matches!(state.phase, Phase::Over(_)) {
+            return false;
+        }
         state.phase = Phase::Over(outcome);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
+        }
+        true
+    }
+}
+
+/// An operation in the hands of the engine. Whatever becomes of it there, it has an outcome in the end: dropped without
+/// one, it fails.
+#[derive(Debug)]
+pub(crate) struct Owned(Arc<Operation>);
+
+impl Owned {
+    pub(crate) fn new(operation: Arc<Operation>) -> Self {
+        Self(operation)
+    }
+}
+
+impl Deref for Owned {
+    type Target = Operation;
+
+    fn deref(&self) -> &Operation {
+        &self.0
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if !matches!(self.lock().phase, Phase::Over(_)) {
+            // Takes no lock of the communicator, which the caller may hold.
+            let (rank, _) = self.comm.place();
+            let why = "its engine has dropped the operation".to_owned();
+            self.conclude(Err(CollectiveCause::PeerLost { rank, why }));
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const BYTES: usize = 24;
 /// How much longer than the deadline a caller waits: the engine's thread ends the split at the deadline.
 const GRACE: Duration = Duration::from_secs(5);
 
-type Answer = Result<Option<Unclaimed>, CollectiveCause>;
+pub(crate) type Answer = Result<Option<Unclaimed>, CollectiveCause>;
 
 /// What a rank says, and where it waits for its part.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use crate::{
     call::{Call, Kind},
     span::Span,
 };
-use std::ffi::c_void;
+use std::{ffi::c_void, mem::ManuallyDrop};
 
 /// Zeroed bytes, aligned for every element.
 #[derive(Debug, Default)]
@@ -44,6 +44,21 @@ impl Buffer {
     fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.bytes) }
+    }
+}
+
+/// What the library reads or writes until a request is done. Dropped before, it stays where it is for ever.
+#[derive(Debug)]
+pub(crate) struct Lent<T>(ManuallyDrop<T>);
+
+impl<T> Lent<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(ManuallyDrop::new(value))
+    }
+
+    /// The library is done with it.
+    pub(crate) fn back(self) -> T {
+        ManuallyDrop::into_inner(self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The thread that calls the library: one for the process. It starts when the first communicator is made.
 
 use super::{
-    Comm, Mpi, MpiError,
+    Comm, Lent, Mpi, MpiError,
     abi::{self, Object},
     comm::Unclaimed,
     control::Event,
@@ -87,7 +87,7 @@ impl Running {
                 CollectiveCause::Timeout { after: options.timeout, missing: Vec::new() }
             }
             Err(RecvTimeoutError::Disconnected) => {
-                CollectiveCause::PeerLost { rank: self.place.0, why: "MPI was finalised".to_owned() }
+                CollectiveCause::PeerLost { rank: self.place.0, why: "its engine has ended".to_owned() }
             }
         };
         Err(Error::new("", "join", Box::new(CollectiveError::new("join", 0, self.place, cause))))
@@ -180,7 +180,7 @@ struct Joining {
     reply: Sender<Result<Unclaimed, MpiError>>,
     /// The request, and where the library writes the communicator.
     request: Object,
-    raw: Box<Object>,
+    raw: Lent<Box<Object>>,
     number: u64,
 }
 
@@ -285,21 +285,18 @@ impl Engine {
     }
 
     fn give_up(mut self, messages: VecDeque<Message>) {
+        let gone =
+            |rank| CollectiveCause::PeerLost { rank, why: "another library has finalised MPI".to_owned() };
+        for member in &mut self.members {
+            let (rank, _) = member.comm.place();
+            member.revoke(gone(rank));
+        }
         for message in messages {
-            if let (Message::Add(operation), Some(member)) = (&message, self.members.first_mut()) {
-                member.add(operation.clone());
+            if let Message::Add(operation) = message {
+                let (rank, _) = operation.comm.place();
+                operation.conclude(Err(gone(rank)));
             }
         }
-        for mut member in self.members.drain(..) {
-            let (rank, _) = member.comm.place();
-            member.revoke(CollectiveCause::PeerLost {
-                rank,
-                why: "another library has finalised MPI".to_owned(),
-            });
-            std::mem::forget(member);
-        }
-        // Later messages are answered by nothing: operations of dead communicators are refused when they are called.
-        std::mem::forget(std::mem::take(&mut self.joining));
     }
 
     fn handle(&mut self, message: Message) {
@@ -338,6 +335,7 @@ impl Engine {
         let begun = unsafe { self.mpi.functions.MPI_Comm_idup(abi::COMM_WORLD, &mut *raw, &mut request) };
         match self.mpi.check(begun) {
             Ok(()) => {
+                let raw = Lent::new(raw);
                 self.joining.push(Joining { options, reply, request, raw, number: self.joins });
                 self.joins += 1;
             }
@@ -360,16 +358,13 @@ impl Engine {
             match test_all(self.mpi, &mut requests, &mut abi::Status::default()) {
                 Ok(false) => {}
                 Ok(true) => {
-                    let joining = self.joining.swap_remove(index);
-                    let comm = self.joined(&joining);
-                    let _ = joining.reply.send(comm.map(Unclaimed::new));
+                    let Joining { options, reply, raw, number, .. } = self.joining.swap_remove(index);
+                    let comm = self.joined(options, *raw.back(), number);
+                    let _ = reply.send(comm.map(Unclaimed::new));
                     changed = true;
                 }
                 Err(error) => {
-                    let joining = self.joining.swap_remove(index);
-                    let _ = joining.reply.send(Err(error));
-                    // The library may still write it.
-                    std::mem::forget(joining.raw);
+                    let _ = self.joining.swap_remove(index).reply.send(Err(error));
                     changed = true;
                 }
             }
@@ -383,13 +378,12 @@ impl Engine {
         changed
     }
 
-    fn joined(&mut self, joining: &Joining) -> Result<Arc<Comm>, MpiError> {
-        let raw = *joining.raw;
+    fn joined(&mut self, options: Options, raw: Object, number: u64) -> Result<Arc<Comm>, MpiError> {
         // SAFETY: the communicator was made.
         self.mpi.check(unsafe { self.mpi.functions.MPI_Comm_set_errhandler(raw, abi::ERRORS_RETURN) })?;
         let place = place(self.mpi, raw)?;
-        let (options, inbox) = (joining.options.clone(), self.inbox.clone());
-        let comm = Comm::new((joining.number, raw), place, options, Arc::new(Family::new(1)), inbox);
+        let (family, inbox) = (Arc::new(Family::new(1)), self.inbox.clone());
+        let comm = Comm::new((number, raw), place, options, family, inbox);
         self.members.push(Member::new(self.mpi, comm.clone()));
         Ok(comm)
     }
@@ -406,23 +400,20 @@ impl Engine {
             return make();
         }
         if let Err(error) = thread::Builder::new().name("gpumem:split".to_owned()).spawn(make) {
-            // The caller stops waiting at its deadline, as the other ranks do.
+            // The split has failed with it. The other ranks stop waiting at their deadline.
             tracing::warn!("a split takes no part, as no thread could be started: {error}");
         }
     }
 
     fn part(&mut self, parting: Parting, made: Result<Object, MpiError>) {
-        let Parting { operation, ranks, .. } = parting;
+        let Parting { operation, ranks, .. } = &parting;
         let parent = &operation.comm;
         let Work::Split(request) = &operation.work else { return };
-        if let Some(member) = self.members.iter_mut().find(|member| member.comm.id == parent.id) {
-            member.partings -= 1;
-        }
         let (old, _) = parent.place();
         let (raw, rank) = match (made, ranks.iter().position(|rank| *rank == old)) {
             (Ok(raw), Some(rank)) => (raw, rank),
             (Err(error), _) => {
-                return request.answer(Err(CollectiveCause::PeerLost { rank: old, why: error.message }));
+                return operation.answer(Err(CollectiveCause::PeerLost { rank: old, why: error.message }));
             }
             (Ok(_), None) => return,
         };
@@ -430,7 +421,7 @@ impl Engine {
         let (family, inbox) = (parent.family.clone(), self.inbox.clone());
         let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), family, inbox);
         self.members.push(Member::new(self.mpi, part.clone()));
-        request.answer(Ok(Some(Unclaimed::new(part))));
+        operation.answer(Ok(Some(Unclaimed::new(part))));
     }
 
     /// Ends the library, once all ranks have given all communicators up.
@@ -450,6 +441,13 @@ impl Engine {
         if let Some(done) = self.finishing.take() {
             let _ = done.send(());
         }
+    }
+}
+
+impl Drop for Engine {
+    /// However the thread ends, whoever waits for it gets an error: what it has and what it is told are dropped.
+    fn drop(&mut self) {
+        self.inbox.close();
     }
 }
 

@@ -1,9 +1,14 @@
 //! What fails: at a deadline, in the library, or because another rank is gone.
 
 use super::{GRACE, Late, Member};
-use crate::mpi::{Mpi, MpiError, Operation, control::Event, operation::Sequence, thread};
+use crate::mpi::{
+    Mpi, MpiError, Operation,
+    control::Event,
+    operation::{Owned, Sequence},
+    thread,
+};
 use gpumem_core::CollectiveCause;
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 impl Member {
     /// This rank cannot do an operation that the others wait for.
@@ -14,7 +19,7 @@ impl Member {
     }
 
     /// The library reports an error.
-    pub(super) fn break_off(&mut self, mpi: &Mpi, operation: Arc<Operation>, error: MpiError) {
+    pub(super) fn break_off(&mut self, mpi: &Mpi, operation: Owned, error: MpiError) {
         if let (true, Sequence::ReceiveFrom(rank)) = (error.is_truncated, operation.of) {
             let why = "it sent more elements than were to be received".to_owned();
             operation.conclude(Err(CollectiveCause::PeerLost { rank, why }));
@@ -51,14 +56,13 @@ impl Member {
             }
             return;
         }
-        let is_late =
-            |operation: &Arc<Operation>| operation.since().is_some_and(|since| since.elapsed() >= after);
+        let is_late = |operation: &Owned| operation.since().is_some_and(|since| since.elapsed() >= after);
         if self.operations().any(is_late) {
             self.be_late(mpi, None);
         }
     }
 
-    pub(super) fn operations(&self) -> impl Iterator<Item = &Arc<Operation>> {
+    pub(super) fn operations(&self) -> impl Iterator<Item = &Owned> {
         let active = self.active.iter().map(|active| &active.operation);
         self.waiting.values().flatten().chain(active)
     }
@@ -105,10 +109,9 @@ impl Member {
         while let Some(active) = self.active.get(index) {
             match cause(&active.operation) {
                 Some(cause) => {
-                    let active = self.active.remove(index);
-                    active.operation.conclude(Err(cause));
                     // The library goes on with its buffers.
-                    self.abandoned.push((Some(active), None));
+                    self.active.remove(index).operation.conclude(Err(cause));
+                    self.has_abandoned = true;
                 }
                 None => index += 1,
             }

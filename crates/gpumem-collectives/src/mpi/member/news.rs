@@ -2,7 +2,7 @@
 
 use super::{GRACE, Member, is_left, test_all};
 use crate::mpi::{
-    Buffer, Mpi,
+    Buffer, Lent, Mpi,
     abi::{self, BYTE, Count, Status},
     control::{self, Event, News},
     start,
@@ -33,7 +33,7 @@ impl Member {
             )
         };
         match mpi.check(asked) {
-            Ok(()) => self.control = Some((request, buffer)),
+            Ok(()) => self.control = Some((request, Lent::new(buffer))),
             Err(error) => tracing::warn!("other ranks are not heard any more: {}", error.message),
         }
     }
@@ -49,12 +49,13 @@ impl Member {
                 Ok(false) => return changed,
                 Err(error) => {
                     tracing::warn!("other ranks are not heard any more: {}", error.message);
-                    self.abandoned.push((None, self.control.take().map(|(_, buffer)| buffer)));
+                    self.control = None;
+                    self.has_abandoned = true;
                     return changed;
                 }
             }
             changed = true;
-            let Some((_, buffer)) = self.control.take() else { return changed };
+            let Some(buffer) = self.control.take().map(|(_, buffer)| buffer.back()) else { return changed };
             let (_, size) = self.comm.place();
             if let (Some(rank), Some(news)) =
                 (control::rank(status.source, size), News::from_bytes(buffer.as_slice()))
@@ -104,7 +105,7 @@ impl Member {
                 )
             };
             match mpi.check(sent) {
-                Ok(()) => self.outgoing.push((request, buffer, Instant::now())),
+                Ok(()) => self.outgoing.push((request, Lent::new(buffer), Instant::now())),
                 Err(error) => tracing::warn!("rank {rank} is not told: {}", error.message),
             }
         }
@@ -115,19 +116,20 @@ impl Member {
 
     /// Drops what has been told.
     pub(super) fn flush(&mut self, mpi: &Mpi) {
-        let (is_dead, abandoned) = (self.is_dead, &mut self.abandoned);
-        self.outgoing.retain_mut(|(request, buffer, since)| {
+        let mut index = 0;
+        while let Some((request, _, since)) = self.outgoing.get(index) {
             let mut requests = vec![*request];
             let done = test_all(mpi, &mut requests, &mut Status::default());
             if done == Ok(true) {
-                return false;
+                let (_, buffer, _) = self.outgoing.swap_remove(index);
+                drop(buffer.back());
+            } else if done.is_err() || (self.is_dead && since.elapsed() >= GRACE) {
+                // A rank that is gone is not told any more.
+                self.outgoing.swap_remove(index);
+                self.has_abandoned = true;
+            } else {
+                index += 1;
             }
-            // A rank that is gone is not told any more.
-            let is_given_up = done.is_err() || (is_dead && since.elapsed() >= GRACE);
-            if is_given_up {
-                abandoned.push((None, Some(std::mem::take(buffer))));
-            }
-            !is_given_up
-        });
+        }
     }
 }

@@ -19,6 +19,8 @@ use std::{
 
 /// The code of a call that fails.
 const FAILED: c_int = 16;
+/// That of a call at which the thread is to panic, which the functions of an ABI must not.
+pub(crate) const PANICS: c_int = 17;
 /// How long a call waits for other ranks, where the ABI has it wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Where the numbers of objects begin.
@@ -55,13 +57,21 @@ struct Mail {
     bytes: Vec<u8>,
 }
 
+/// The call that goes wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) function: &'static str,
+    /// How many calls of the function go well before.
+    pub(crate) before: usize,
+    pub(crate) panics: bool,
+}
+
 /// A rank of the world.
 #[derive(Debug)]
 pub(crate) struct Own {
     world: Arc<World>,
     rank: usize,
-    /// The function whose call fails, and how many calls of it go well before.
-    plan: Mutex<Option<(&'static str, usize)>>,
+    plan: Mutex<Option<Plan>>,
 }
 
 #[derive(Debug, Clone)]
@@ -116,7 +126,7 @@ impl World {
     }
 
     /// Makes this thread the library's thread of a rank.
-    pub(crate) fn enter(self: &Arc<Self>, rank: usize, plan: Option<(&'static str, usize)>) -> Arc<Own> {
+    pub(crate) fn enter(self: &Arc<Self>, rank: usize, plan: Option<Plan>) -> Arc<Own> {
         let own = Arc::new(Own { world: self.clone(), rank, plan: Mutex::new(plan) });
         OWN.with_borrow_mut(|current| *current = Some(own.clone()));
         own
@@ -129,19 +139,17 @@ impl Own {
         lock(&self.plan).is_none()
     }
 
-    fn fails(&self, name: &str) -> bool {
+    /// The code of a call that goes wrong.
+    fn fails(&self, name: &str) -> Option<c_int> {
         let mut plan = lock(&self.plan);
-        match &mut *plan {
-            Some((planned, 0)) if *planned == name => {
-                *plan = None;
-                true
-            }
-            Some((planned, before)) if *planned == name => {
-                *before -= 1;
-                false
-            }
-            _ => false,
+        let planned = plan.as_mut().filter(|planned| planned.function == name)?;
+        if planned.before > 0 {
+            planned.before -= 1;
+            return None;
         }
+        let code = if planned.panics { PANICS } else { FAILED };
+        *plan = None;
+        Some(code)
     }
 }
 
@@ -152,8 +160,7 @@ fn call(name: &str, object: Option<Object>, body: impl FnOnce(Arc<Own>) -> c_int
         _ => None,
     };
     match OWN.with_borrow(Clone::clone).or_else(of_object) {
-        Some(own) if own.fails(name) => FAILED,
-        Some(own) => body(own),
+        Some(own) => own.fails(name).unwrap_or_else(|| body(own)),
         // Threads of splits free groups.
         None => SUCCESS,
     }
