@@ -104,8 +104,8 @@ impl<B: Backend> Link<B> {
     /// Gives the communicator up. What is under way goes on.
     pub(super) fn leave(self: &Arc<Self>) {
         let mut state = self.lock();
-        state.has_left = true;
-        if !matches!(state.phase, Phase::Closed) {
+        let had_left = std::mem::replace(&mut state.has_left, true);
+        if !had_left && !matches!(state.phase, Phase::Closed) {
             state.keep = Some(self.clone());
             state.prune();
             self.destroy_if_idle(&mut state);

@@ -17,6 +17,16 @@ use std::{any::Any, sync::Arc};
 #[derive(Debug)]
 pub(crate) struct LibraryEnd<B: Backend>(pub(super) Arc<Link<B>>);
 
+/// Whoever drops it, also a split whose caller is gone, gives the communicator up: the library frees it.
+impl<B: Backend> Drop for LibraryEnd<B> {
+    fn drop(&mut self) {
+        // The locks may never be free again in a forked child.
+        if self.0.device.core_by(crate::KEY).origin.is_valid() {
+            self.0.leave();
+        }
+    }
+}
+
 impl<B: Backend> Engine<B> for LibraryEnd<B> {
     fn ready(&self) -> Result<()> {
         self.0.wait_ready("join").map(drop)

@@ -42,8 +42,26 @@ pub(super) fn begin<B: Backend>(
 /// Bytes in which a rank says its colour and its key.
 const SAID: usize = 24;
 
+const OPERATION: &str = "split";
+
+/// Where a rank goes: the identity of its part, its rank and the number of ranks there.
+type Place = (CommunicatorId, usize, usize);
+
 fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<OwnPart<B>>> {
-    const OPERATION: &str = "split";
+    let found = find_part(link, colour, key).inspect_err(|error| give_up(link, error.to_string()))?;
+    let Some((id, rank, size)) = found else { return Ok(None) };
+    let end = join::join(&link.device, &id, (rank, size), &link.options, link.kind)?;
+    end.0.wait_ready(OPERATION)?;
+    Ok(Some((end, rank, size)))
+}
+
+/// A rank does not say what the others wait for. What it called next would meet that in the library.
+fn give_up<B: Backend>(link: &Arc<Link<B>>, why: String) {
+    link.revoke(CollectiveCause::PeerLost { rank: link.rank, why: format!("its split failed: {why}") });
+}
+
+/// The ranks say where they go.
+fn find_part<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<Place>> {
     let stream = link.device.stream()?;
     let mut said = [0; SAID];
     said[0] = u8::from(colour.is_some());
@@ -70,9 +88,7 @@ fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result
     let id = CommunicatorId::from_bytes(id)?;
     let size = members.len();
     let rank = members.iter().position(|(_, rank)| *rank == link.rank).unwrap_or_default();
-    let end = join::join(&link.device, &id, (rank, size), &link.options, link.kind)?;
-    end.0.wait_ready(OPERATION)?;
-    Ok(Some((end, rank, size)))
+    Ok(Some((id, rank, size)))
 }
 
 impl<B: Backend> Split<B> for SplitThread<B> {
@@ -82,6 +98,7 @@ impl<B: Backend> Split<B> for SplitThread<B> {
             Ok(part) => Ok(part?.map(|(end, rank, size)| -> Joined<B> { (Arc::new(end), rank, size) })),
             Err(_) => {
                 let why = "the thread of the split panicked".to_owned();
+                give_up(&link, why.clone());
                 Err(link.error("split", number, CollectiveCause::Library { why }))
             }
         }

@@ -9,6 +9,7 @@ use gpumem_core::ErrorKind;
 use nccl_double::Fault;
 use ndarray::s;
 use std::{
+    panic::catch_unwind,
     thread,
     time::{Duration, Instant},
 };
@@ -238,6 +239,54 @@ fn a_split_that_a_rank_does_not_call_fails_in_time() {
     let began = Instant::now();
     let failure = poisoned_or_failed(all[0].0.split(Some(1), 0).map(drop));
     assert!(is_timeout(&failure) && began.elapsed() < Duration::from_secs(2), "{failure}");
+}
+
+/// A rank begins a split, and panics before it has its part.
+#[test]
+fn a_split_whose_caller_is_gone_leaves_its_part() {
+    let _alone = alone();
+    let before = alive();
+    let (comms, streams): (Vec<_>, Vec<_>) = apart(2, &soon()).into_iter().unzip();
+    let given_up = catch_unwind(|| {
+        Communicator::split_all(
+            &comms,
+            |rank| if rank.rank() == 0 { (Some(0), 0) } else { panic!("as planned") },
+        )
+        .map(drop)
+    });
+    given_up.unwrap_err().downcast_ref::<&str>().unwrap();
+    let part = comms[1].split(Some(0), 0).unwrap().unwrap();
+    let began = Instant::now();
+    poisoned_or_failed(part.barrier(&streams[1]).and_then(|()| streams[1].synchronize()));
+    assert!(began.elapsed() < Duration::from_secs(2));
+    drop((part, comms, streams));
+    wait_for_alive(before);
+}
+
+/// A rank has no memory for what it is to say in a split: its next operation must not meet the others' split.
+#[test]
+fn a_rank_whose_split_fails_calls_no_later_operation() {
+    let _alone = alone();
+    let before = alive();
+    let (comms, streams): (Vec<_>, Vec<_>) = apart(2, &soon()).into_iter().unzip();
+    let mut filled = Vec::new();
+    for bytes in (0..28).rev().map(|power| 1_usize << power) {
+        while let Ok(array) = streams[1].device_array::<u8, _>(bytes) {
+            filled.push(array);
+        }
+    }
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| comms[0].split(Some(0), 0).map(drop));
+        let refused = comms[1].split(Some(0), 0).map(drop).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::OutOfMemory { .. }), "{refused}");
+        let told = failed(comms[1].barrier(&streams[1]));
+        assert!(matches!(told.cause, CollectiveCause::PeerLost { rank: 1, .. }), "{told}");
+        poisoned_or_failed(first.join().unwrap());
+    });
+    assert!(began.elapsed() < Duration::from_secs(2));
+    drop((filled, comms, streams));
+    wait_for_alive(before);
 }
 
 fn poisoned_or_failed(result: gpumem_core::Result<()>) -> CollectiveError {
