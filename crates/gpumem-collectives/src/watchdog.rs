@@ -1,6 +1,7 @@
 //! The thread that ends operations for which a rank comes too late: one for the process, while there are any.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError, Weak},
     thread,
     time::Duration,
@@ -59,7 +60,8 @@ fn run() {
             match weak.upgrade() {
                 Some(shared) => {
                     let timeout = shared.timeout();
-                    if shared.look() {
+                    // A look that panics ends neither this thread nor the deadlines.
+                    if catch_unwind(AssertUnwindSafe(|| shared.look())).unwrap_or(true) {
                         period = period.min((timeout / LOOKS).max(PERIOD[0]));
                     } else {
                         idle.push(weak.clone());

@@ -5,6 +5,7 @@ mod attendee;
 mod end;
 mod family;
 pub(crate) mod meeting;
+mod open;
 mod part;
 mod shared;
 mod split;

@@ -6,7 +6,7 @@ use super::{
     attendee::Attendee,
     family::Family,
     meeting::Verdict,
-    part,
+    open::Open,
     split::Splits,
 };
 use crate::{
@@ -69,29 +69,6 @@ struct Rank {
     collectives: u64,
     failure: Option<CollectiveError>,
     record: Record,
-}
-
-/// An operation that some ranks have not called yet.
-#[derive(Debug)]
-struct Open {
-    meeting: Arc<Meeting<Move>>,
-    called: Vec<Option<(Called, Part)>>,
-}
-
-impl Open {
-    fn new(ranks: Vec<usize>) -> Self {
-        let called = ranks.iter().map(|_| None).collect();
-        Self { meeting: Arc::new(Meeting::new(ranks, part::run)), called }
-    }
-
-    fn lacks(&self, seat: usize) -> bool {
-        self.called.get(seat).is_some_and(Option::is_none)
-    }
-
-    /// The calls of all ranks, if all have called.
-    fn complete(&self) -> Option<Vec<(Called, Part)>> {
-        self.called.iter().cloned().collect()
-    }
 }
 
 /// What is to be done when the lock is free: waking streams takes their locks.
@@ -295,17 +272,17 @@ impl Shared {
 
     /// Fails all operations whose bytes are not being moved, and all later ones.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
-        let under_way = {
+        let (under_way, open) = {
             let mut state = self.lock();
             state.revoked.get_or_insert_with(|| cause.clone());
-            state.open.clear();
-            state.pairs.clear();
             // The numbers of later operations are not looked at.
-            std::mem::take(&mut state.under_way)
+            let open = (std::mem::take(&mut state.open), std::mem::take(&mut state.pairs));
+            (std::mem::take(&mut state.under_way), open)
         };
         for meeting in under_way.iter().filter_map(Weak::upgrade) {
             meeting.fail(Verdict::One(cause.clone()));
         }
+        drop(open);
         self.splits.wake();
     }
 

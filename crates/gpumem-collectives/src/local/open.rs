@@ -1,0 +1,57 @@
+//! An operation that some ranks have not called yet.
+
+use super::{Meeting, Move, Part, agree::Called, meeting::Verdict, part};
+use gpumem_core::CollectiveCause;
+use std::sync::Arc;
+
+/// An operation that some ranks have not called yet. Dropped before the others have, it fails: no rank waits for it.
+///
+/// Then it wakes streams, which take their locks: the lock of the communicator is free.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) meeting: Arc<Meeting<Move>>,
+    pub(super) called: Vec<Option<(Called, Part)>>,
+}
+
+impl Open {
+    pub(super) fn new(ranks: Vec<usize>) -> Self {
+        let called = ranks.iter().map(|_| None).collect();
+        Self { meeting: Arc::new(Meeting::new(ranks, part::run)), called }
+    }
+
+    pub(super) fn lacks(&self, seat: usize) -> bool {
+        self.called.get(seat).is_some_and(Option::is_none)
+    }
+
+    /// The calls of all ranks, if all have called.
+    pub(super) fn complete(&self) -> Option<Vec<(Called, Part)>> {
+        self.called.iter().cloned().collect()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(seat) = self.called.iter().position(Option::is_none) {
+            let why = "its engine has dropped the operation".to_owned();
+            self.meeting.fail(Verdict::One(CollectiveCause::PeerLost { rank: seat, why }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Poll, Waker};
+
+    #[test]
+    fn a_rank_in_an_operation_that_is_dropped_gets_an_error() {
+        let open = Open::new(vec![0, 1]);
+        let meeting = open.meeting.clone();
+        assert!(meeting.arrive(0, Waker::noop()).is_pending());
+        drop(open);
+        assert!(matches!(
+            meeting.arrive(0, Waker::noop()),
+            Poll::Ready(Err(CollectiveCause::PeerLost { .. }))
+        ));
+    }
+}
