@@ -9,6 +9,8 @@ mod common;
 mod machines;
 #[path = "suite/operations.rs"]
 mod suite;
+#[path = "suite/tables.rs"]
+mod tables;
 
 #[test]
 #[cfg_attr(miri, ignore = "starts processes")]

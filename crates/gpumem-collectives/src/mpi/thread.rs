@@ -55,10 +55,10 @@ static AT_EXIT: OnceLock<Running> = OnceLock::new();
 /// The longest deadline of a communicator, in milliseconds: so long the end of the process waits for other ranks.
 static LONGEST: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a communicator has failed: then a rank may be gone.
+/// Whether a communicator has failed, or did not come about: then a rank may be gone.
 static IS_SPOILED: AtomicBool = AtomicBool::new(false);
 
-/// Notes that a communicator has failed.
+/// Notes that a communicator has failed, or did not come about.
 pub(crate) fn spoil() {
     IS_SPOILED.store(true, Ordering::Relaxed);
 }
@@ -84,6 +84,7 @@ impl Running {
             Ok(Ok(comm)) => return Ok(comm.claim()),
             Ok(Err(error)) => CollectiveCause::PeerLost { rank: self.place.0, why: error.message },
             Err(RecvTimeoutError::Timeout) => {
+                spoil();
                 CollectiveCause::Timeout { after: options.timeout, missing: Vec::new() }
             }
             Err(RecvTimeoutError::Disconnected) => {

@@ -3,6 +3,7 @@
 
 pub(crate) mod failure;
 pub(crate) mod launcher;
+pub(crate) mod random;
 
 #[allow(unused_imports, reason = "not every test file uses both")]
 pub(crate) use failure::{failed, poisoned};

@@ -2,7 +2,7 @@
 //!
 //! `GPUMEM_SEQUENCES` sets their number, `GPUMEM_SEED` the first seed.
 
-use crate::common::*;
+use crate::common::{random::Random, *};
 use gpumem_collectives::{Max, Sum};
 use gpumem_runtime::DeviceArray;
 use ndarray::{Ix2, s};
@@ -13,32 +13,10 @@ const ARRAYS: usize = 4;
 const ROWS: usize = 4;
 const COLUMNS: usize = 6;
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
-
-    /// The ranks in some order.
-    fn order(&mut self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..RANKS).collect();
-        for index in (1..RANKS).rev() {
-            order.swap(index, self.below(index + 1));
-        }
-        order
-    }
-
-    /// Two different arrays.
-    fn two(&mut self) -> (usize, usize) {
-        let first = self.below(ARRAYS);
-        (first, (first + 1 + self.below(ARRAYS - 1)) % ARRAYS)
-    }
+/// Two different arrays.
+fn two(random: &mut Random) -> (usize, usize) {
+    let first = random.below(ARRAYS);
+    (first, (first + 1 + random.below(ARRAYS - 1)) % ARRAYS)
 }
 
 type Host2 = ndarray::Array2<i32>;
@@ -75,13 +53,13 @@ fn run(seed: u64) {
         ranks.push(Rank { comm, streams, arrays });
     }
     for step in 0..12 + random.below(12) {
-        let (from, to) = random.two();
+        let (from, to) = two(&mut random);
         let (what, root, is_all) = (random.below(12), random.below(RANKS), random.below(2) == 0);
         let before = model.clone();
         let view = |array: &Host2| array.slice(part(is_all)).to_owned();
         let sum =
             before.iter().fold(Host2::zeros(view(&before[0][0]).dim()), |sum, own| sum + view(&own[from]));
-        for rank in random.order() {
+        for rank in random.order(RANKS) {
             let next = (rank + 1 + root % 3) % RANKS;
             let previous = (0..RANKS).find(|other| (other + 1 + root % 3) % RANKS == rank).unwrap();
             let Rank { comm, streams, arrays } = &mut ranks[rank];

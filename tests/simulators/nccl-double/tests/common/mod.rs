@@ -3,6 +3,8 @@
 
 #[path = "../../../../../crates/gpumem-collectives/tests/common/failure.rs"]
 mod failure;
+#[path = "../../../../../crates/gpumem-collectives/tests/common/random.rs"]
+pub(crate) mod random;
 
 #[allow(unused_imports, reason = "not every test file uses both")]
 pub(crate) use failure::{failed, poisoned};
