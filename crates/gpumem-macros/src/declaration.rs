@@ -101,7 +101,7 @@ pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStrea
             (_, false) => VariableKind::Fixed,
             (_, true) => VariableKind::Mutable,
         };
-        lower.names.declare(&name.to_string(), kind, number);
+        lower.names.declare(name, kind, number);
         seen.extend(look);
     }
     seen
@@ -156,9 +156,10 @@ pub(crate) fn program(
     code: &Code,
 ) -> TokenStream {
     let Code { witness, tree, .. } = code;
+    let proof = lower.names.proof();
     let types = parameters.iter().map(|parameter| &parameter.ty);
     let texts = parameters.iter().map(|Parameter { name, .. }| {
-        lower.names.find(&name.to_string()).map(|found| found.name.clone()).unwrap_or_default()
+        lower.names.find(name).map(|found| found.name.clone()).unwrap_or_default()
     });
     let numbered = |(number, _)| lower::witness(number, Span::call_site());
     let witnesses: Vec<Ident> = lower.witnesses.iter().enumerate().map(numbered).collect();
@@ -175,6 +176,7 @@ pub(crate) fn program(
             #(let #witnesses = __gpumem::Witness::new();)*
             #(let #functions = __gpumem::Witness::new();)*
             let __never = |#closure| -> #result { #begin #witness };
+            let __names = || { #proof };
             __gpumem::PrintedProgram {
                 name: #name,
                 file: ::core::file!(),
@@ -200,6 +202,11 @@ pub(crate) fn program(
 fn phases(function: &ItemFn, parameters: &[Parameter], unpacked: &TokenStream) -> Result<TokenStream, Why> {
     let names: Vec<(Ident, bool)> =
         parameters.iter().map(|parameter| (parameter.name.clone(), parameter.mutable)).collect();
+    let given: Vec<&Ident> = names.iter().map(|(name, _)| name).collect();
+    if names::has_alike(&function.block, &given) {
+        // It knows names by their letters.
+        return Err("macros have written names of the same letters that are not the same");
+    }
     let split = split::split(&function.block, &names)?;
     let mut lower = Lower::new(Role::Kernel);
     declare(&mut lower, parameters);

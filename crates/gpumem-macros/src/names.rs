@@ -1,6 +1,21 @@
-//! Names in C++: one for each variable of the function, shadowed or not, and none that C++ or the prelude has.
+//! Names: which variable of the function each stands for, and what it is called in C++, where none is hidden and none is one of
+//! C++ or of the prelude.
+//!
+//! rustc tells names apart by their letters and by the macro that wrote them, and a procedural macro cannot ask it. So what is
+//! found here is a guess, of which rustc asks for proof: [`Names::proof`] is the blocks, declarations and uses of the function
+//! alone, with the user's own tokens. Each declaration there has a number for its type, and each use takes the number that was
+//! found here.
 
-use std::collections::{HashMap, HashSet};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
+use syn::{
+    Block, Lifetime, Macro,
+    visit::{self, Visit},
+};
 
 /// Words of C++, of its GPU dialects, and of what kernels print.
 const TAKEN: &str = " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class \
@@ -21,7 +36,26 @@ const TAKEN: &str = " alignas alignof and and_eq asm auto bitand bitor bool brea
 #[derive(Default)]
 pub(crate) struct Names {
     used: HashSet<String>,
-    scopes: Vec<HashMap<String, Variable>>,
+    scopes: Vec<Vec<(Key, Variable)>>,
+    /// Declarations and labels so far.
+    count: usize,
+    /// What is written of the proof in each open block.
+    proof: RefCell<Vec<Written>>,
+}
+
+/// What tells a name from others: its letters, and as far as is known the macro that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    letters: String,
+    context: String,
+}
+
+/// A block of the proof.
+#[derive(Default)]
+struct Written {
+    tokens: TokenStream,
+    /// The uses in it since the last declaration of a name of these letters: one is enough.
+    uses: HashSet<(Key, usize)>,
 }
 
 /// A variable of the function.
@@ -32,6 +66,8 @@ pub(crate) struct Variable {
     pub kind: VariableKind,
     /// The number of its witness.
     pub ty: usize,
+    /// The number of its declaration.
+    pub declared: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +115,122 @@ pub(crate) fn is_identifier(text: &str) -> bool {
     text.starts_with(is_letter) && text.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
+impl Key {
+    pub(crate) fn new(name: &Ident) -> Self {
+        Self { letters: name.to_string(), context: context(name.span()) }
+    }
+
+    /// The best of several with their keys, the innermost first: one of the same macro, or else one of the same letters.
+    pub(crate) fn best<'k, T>(&self, all: impl Iterator<Item = (&'k Self, T)> + Clone) -> Option<T> {
+        let alike = all.filter(|(key, _)| key.letters == self.letters);
+        let found = alike.clone().find(|(key, _)| **key == *self);
+        found.or_else(|| alike.into_iter().next()).map(|(_, found)| found)
+    }
+}
+
+/// Which macro wrote a token: the number that rustc gives to it, which it tells nowhere else. Nothing rests on it: where the text
+/// is another one, names are told apart by their letters alone, and the proof fails where that is wrong.
+fn context(span: Span) -> String {
+    if !proc_macro::is_available() {
+        return String::new();
+    }
+    let text = format!("{:?}", span.unwrap());
+    let number = text.split_once('#').map_or("", |(_, rest)| rest);
+    number.chars().take_while(char::is_ascii_digit).collect()
+}
+
+/// The text of some tokens, in which those of different macros are different.
+pub(crate) fn text_of(tokens: TokenStream) -> String {
+    let texts = tokens.into_iter().map(|token| match token {
+        TokenTree::Ident(name) => format!("{name}#{}", context(name.span())),
+        TokenTree::Group(group) => format!("{:?}{}", group.delimiter(), text_of(group.stream())),
+        token => token.to_string(),
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// The variables and labels of a body, by their letters, with the macros that wrote them.
+#[derive(Default)]
+struct WrittenBy {
+    declared: HashSet<String>,
+    contexts: HashMap<String, HashSet<String>>,
+}
+
+/// Whether a body has two names of the same letters from different macros, one of which is a variable or a label.
+pub(crate) fn has_alike(block: &Block, parameters: &[&Ident]) -> bool {
+    let mut found = WrittenBy::default();
+    parameters.iter().for_each(|name| found.declare(name));
+    found.visit_block(block);
+    found.declared.iter().any(|name| found.contexts.get(name).is_some_and(|contexts| contexts.len() > 1))
+}
+
+impl WrittenBy {
+    fn note(&mut self, letters: String, span: Span) {
+        self.contexts.entry(letters).or_default().insert(context(span));
+    }
+
+    fn declare(&mut self, name: &Ident) {
+        self.declared.insert(name.to_string());
+        self.note(name.to_string(), name.span());
+    }
+
+    fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Ident(name) => self.note(name.to_string(), name.span()),
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<'a> Visit<'a> for WrittenBy {
+    fn visit_pat_ident(&mut self, name: &'a syn::PatIdent) {
+        self.declare(&name.ident);
+        visit::visit_pat_ident(self, name);
+    }
+
+    fn visit_expr_path(&mut self, path: &'a syn::ExprPath) {
+        if let Some(name) = path.path.get_ident() {
+            self.note(name.to_string(), name.span());
+        }
+    }
+
+    fn visit_lifetime(&mut self, label: &'a Lifetime) {
+        self.declared.insert(label.to_string());
+        self.note(label.to_string(), label.ident.span());
+    }
+
+    fn visit_macro(&mut self, call: &'a Macro) {
+        self.tokens(call.tokens.clone());
+    }
+}
+
 impl Names {
     pub(crate) fn enter(&mut self) {
-        self.scopes.push(HashMap::new());
+        self.scopes.push(Vec::new());
+        self.proof.get_mut().push(Written::default());
     }
 
     pub(crate) fn leave(&mut self) {
         self.scopes.pop();
+        let written = self.proof.get_mut().pop().unwrap_or_default().tokens;
+        if !written.is_empty() {
+            self.write(quote!({ #written }));
+        }
+    }
+
+    fn write(&self, tokens: TokenStream) {
+        if let Some(last) = self.proof.borrow_mut().last_mut() {
+            last.tokens.extend(tokens);
+        }
+    }
+
+    /// The proof of what was found so far: statements that rustc does not compile where it finds other variables and labels. They
+    /// do not run.
+    pub(crate) fn proof(&self) -> TokenStream {
+        self.proof.borrow().iter().map(|written| written.tokens.clone()).collect()
     }
 
     /// A name like this one that nothing has yet.
@@ -100,22 +245,74 @@ impl Names {
         name
     }
 
+    fn count(&mut self) -> usize {
+        self.count += 1;
+        self.count
+    }
+
     /// Declares a variable. Gives its name in C++.
-    pub(crate) fn declare(&mut self, rust: &str, kind: VariableKind, ty: usize) -> String {
-        let name = self.fresh(rust);
-        self.bind(rust, Variable { name: name.clone(), kind, ty });
+    pub(crate) fn declare(&mut self, rust: &Ident, kind: VariableKind, ty: usize) -> String {
+        let name = self.fresh(&rust.to_string());
+        self.bind(rust, name.clone(), kind, ty);
         name
     }
 
-    /// Binds a name to an existing variable.
-    pub(crate) fn bind(&mut self, rust: &str, variable: Variable) {
+    /// Declares a variable of this name in C++.
+    pub(crate) fn bind(&mut self, rust: &Ident, name: String, kind: VariableKind, ty: usize) {
+        let (key, declared) = (Key::new(rust), self.count());
+        for written in self.proof.get_mut() {
+            written.uses.retain(|(other, _)| other.letters != key.letters);
+        }
+        // With a pattern behind it, for which a constant of this name cannot stand.
+        self.write(quote_spanned!(rust.span()=> let #rust @ _ = __gpumem::Language::name::<#declared>();));
         if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(rust.to_owned(), variable);
+            scope.push((key, Variable { name, kind, ty, declared }));
         }
     }
 
-    pub(crate) fn find(&self, rust: &str) -> Option<&Variable> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(rust))
+    /// The variable that a name stands for, which is used here.
+    pub(crate) fn find(&self, rust: &Ident) -> Option<&Variable> {
+        let key = Key::new(rust);
+        let visible = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
+        let found = key.best(visible.map(|(key, variable)| (key, variable)))?;
+        let number = found.declared;
+        let mut proof = self.proof.borrow_mut();
+        let used = (key, number);
+        if !proof.iter().any(|written| written.uses.contains(&used))
+            && let Some(last) = proof.last_mut()
+        {
+            last.tokens
+                .extend(quote_spanned!(rust.span()=> __gpumem::Language::is_name::<#number, _>(#rust);));
+            last.uses.insert(used);
+        }
+        Some(found)
+    }
+
+    /// Whether a variable of these letters is of this kind.
+    pub(crate) fn has(&self, letters: &str, kind: VariableKind) -> bool {
+        let mut all = self.scopes.iter().flatten();
+        all.any(|(key, variable)| key.letters == letters && variable.kind == kind)
+    }
+
+    /// Begins the body of a loop with a label. Gives its number.
+    pub(crate) fn enter_label(&mut self) -> usize {
+        self.proof.get_mut().push(Written::default());
+        self.count()
+    }
+
+    /// Ends the body of the loop.
+    pub(crate) fn leave_label(&mut self, label: &Lifetime, number: usize) {
+        let written = self.proof.get_mut().pop().unwrap_or_default().tokens;
+        let span = label.ident.span();
+        self.write(
+            quote_spanned!(span=> let _ = #label: { #written __gpumem::Language::name::<#number>() };),
+        );
+    }
+
+    /// A jump to the label of this number.
+    pub(crate) fn jump(&self, label: &Lifetime, number: usize) {
+        let span = label.ident.span();
+        self.write(quote_spanned!(span=> if __gpumem::Language::given() { break #label __gpumem::Language::label::<#number, _>() }));
     }
 }
 
@@ -135,13 +332,14 @@ mod tests {
     fn every_variable_has_a_unique_name_that_is_no_keyword_of_cpp() {
         let mut names = Names::default();
         names.enter();
-        let declare = |names: &mut Names, name| names.declare(name, VariableKind::Fixed, 0);
+        let ident = |name: &str| syn::parse_str::<Ident>(name).unwrap();
+        let declare = |names: &mut Names, name| names.declare(&ident(name), VariableKind::Fixed, 0);
         assert_eq!(declare(&mut names, "total"), "total");
         names.enter();
         assert_eq!(declare(&mut names, "total"), "total_1");
-        assert_eq!(names.find("total").unwrap().name, "total_1");
+        assert_eq!(names.find(&ident("total")).unwrap().name, "total_1");
         names.leave();
-        assert_eq!(names.find("total").unwrap().name, "total");
+        assert_eq!(names.find(&ident("total")).unwrap().name, "total");
         assert_eq!(declare(&mut names, "total_1"), "total_1_1");
         assert_eq!(declare(&mut names, "float"), "float_");
         assert_eq!(declare(&mut names, "r#struct"), "struct_");

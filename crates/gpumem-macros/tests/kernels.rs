@@ -306,6 +306,13 @@ fn tuples_arrays_and_shadowed_names_are_as_in_rust() {
 }
 
 #[test]
+fn names_of_a_macro_are_others_than_those_of_its_caller() {
+    for (kernel, plain) in hygiene::pairs() {
+        expect(kernel, plain);
+    }
+}
+
+#[test]
 fn keywords_of_cpp_can_be_names() {
     expect(cpp_words(), |n| n + 1 + 2 + 3 + 4 + 5);
     let source = cpp_words().source_text().unwrap().to_owned();

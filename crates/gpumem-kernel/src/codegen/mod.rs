@@ -11,6 +11,7 @@
 
 mod constant;
 mod function;
+mod names;
 mod order;
 mod origin;
 mod parameter;
@@ -27,6 +28,7 @@ pub use constant::{Constant, DeviceConst};
 pub use function::{Answer, BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
+pub use names::{IsName, Name};
 pub use order::Ordered;
 pub use origin::{Language, Origin};
 pub use parameter::{RaceFree, Unpack};

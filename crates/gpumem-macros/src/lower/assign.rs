@@ -85,7 +85,7 @@ impl Lower {
         }
         if let Expr::Path(path) = e
             && let Some(name) = path.path.get_ident()
-            && let Some(variable) = self.names.find(&name.to_string())
+            && let Some(variable) = self.names.find(name)
         {
             let (text, ty) = (&variable.name, variable.ty);
             let is_parameter = variable.kind == VariableKind::ArrayParameter;
@@ -129,8 +129,7 @@ impl Lower {
                 element => self.expression(element)?,
             };
             if let (false, Expr::Path(path)) = (list, element)
-                && let Some(variable) =
-                    path.path.get_ident().and_then(|name| self.names.find(&name.to_string()))
+                && let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(name))
             {
                 // It may be an array of indices, which only its witness knows.
                 let (tree, ty) = (&value.tree, variable.ty);
@@ -213,10 +212,9 @@ impl Lower {
     fn place(&mut self, e: &Expr) -> syn::Result<(TokenStream, TokenStream, Option<usize>)> {
         match e {
             Expr::Path(path) => {
-                let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
-                let Some(variable) = self.names.find(&name) else {
+                let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(name)) else {
                     // rustc says that there is no such variable, or that it is a constant.
-                    return Ok((path.to_token_stream(), quote!(E::Var(#name)), None));
+                    return Ok((path.to_token_stream(), quote!(E::Var("")), None));
                 };
                 let (text, later) = (&variable.name, variable.kind == VariableKind::Later);
                 Ok((path.to_token_stream(), quote!(E::Var(#text)), later.then_some(variable.ty)))

@@ -150,7 +150,7 @@ impl Lower {
             return error(pattern, "a `let` without a value has one name");
         };
         let number = self.watch(name.ident.span());
-        let tree = self.names.declare(&name.ident.to_string(), VariableKind::Later, number);
+        let tree = self.names.declare(&name.ident, VariableKind::Later, number);
         let annotation = annotation.map(|ty| quote!(: #ty));
         let tokens = quote_spanned!(name.span()=> let #name #annotation;);
         Ok(Code {

@@ -43,7 +43,7 @@ impl Lower {
                 false => self.function(call, path),
             };
         };
-        if self.names.find(&name.to_string()).is_some() {
+        if self.names.find(name).is_some() {
             return error(name, format!("`{name}` is a value: a kernel calls functions by their names"));
         }
         let (word, span) = (name.to_string(), call.span());
@@ -192,7 +192,7 @@ impl Lower {
         self.shares.get_or_insert(span);
         let count = extents.len();
         let (number, look) = self.look_at(ident);
-        let text = self.names.declare(&ident.to_string(), VariableKind::Shared, number);
+        let text = self.names.declare(ident, VariableKind::Shared, number);
         if word == "dynamic_shared" {
             let tokens = quote_spanned!(span=> let #ident = #item.dynamic_shared::<#element>(););
             let tree = vec![quote!(S::DynamicShared(#text, #number))];
@@ -227,7 +227,7 @@ impl Lower {
         let tokens = quote_spanned!(span=> let #name = __gpumem::Language::local_array::<#rank, _>(#zeros););
         let (number, look) = self.look_at(&name.ident);
         let kind = if name.mutability.is_some() { VariableKind::Mutable } else { VariableKind::Fixed };
-        let text = self.names.declare(&name.ident.to_string(), kind, number);
+        let text = self.names.declare(&name.ident, kind, number);
         Ok(Code {
             host: tokens.clone(),
             witness: quote!(#tokens #look),
@@ -255,7 +255,7 @@ impl Lower {
 
     fn variable_in(&self, tokens: TokenStream) -> Option<proc_macro2::Ident> {
         tokens.into_iter().find_map(|token| match token {
-            TokenTree::Ident(name) if self.names.find(&name.to_string()).is_some() => Some(name),
+            TokenTree::Ident(name) if self.names.find(&name).is_some() => Some(name),
             TokenTree::Group(group) => self.variable_in(group.stream()),
             _ => None,
         })

@@ -1,7 +1,7 @@
 //! Statements that lead elsewhere: `if`, `match`, loops, `break`, `continue`, `return`.
 
 use super::{Code, Loop, Lower, Value, error, operators::plain_operator, refuse};
-use crate::signature::Role;
+use crate::{names::Key, signature::Role};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Label, Lifetime, spanned::Spanned};
@@ -140,9 +140,13 @@ impl Lower {
         block: &syn::Block,
     ) -> Code {
         let (end, next) = (self.names.fresh("end"), self.names.fresh("next"));
-        let label = label.map(|label| label.name.ident.to_string());
-        self.loops.push(Loop { label, end, next, value });
+        let key = label.map(|label| (Key::new(&label.name.ident), self.names.enter_label()));
+        let number = key.as_ref().map(|(_, number)| *number);
+        self.loops.push(Loop { label: key, end, next, value });
         let mut code = self.block(block);
+        if let (Some(label), Some(number)) = (label, number) {
+            self.names.leave_label(&label.name, number);
+        }
         if let Some(around) = self.loops.last()
             && self.jumped.contains(&around.next)
         {
@@ -220,10 +224,9 @@ impl Lower {
     /// The loop that a label names, or the innermost.
     fn around(&self, label: Option<&Lifetime>) -> Option<&Loop> {
         let mut loops = self.loops.iter().rev();
-        match label {
-            None => loops.next(),
-            Some(label) => loops.find(|around| around.label.as_deref() == Some(&label.ident.to_string())),
-        }
+        let Some(label) = label else { return loops.next() };
+        let labelled = loops.filter_map(|around| around.label.as_ref().map(|(key, _)| (key, around)));
+        Key::new(&label.ident).best(labelled)
     }
 
     /// The tree of a `break` or `continue`.
@@ -240,6 +243,9 @@ impl Lower {
                 None => error(e, "there is no loop around"),
             };
         };
+        if let (Some(label), Some((_, number))) = (label, &around.label) {
+            self.names.jump(label, *number);
+        }
         if self.loops.last().is_some_and(|last| std::ptr::eq(last, around)) {
             return Ok(plain);
         }

@@ -4,7 +4,7 @@ use super::{
     Lower, Order, Value, error, operators::plain_operator, order_of, parts::leads_to_part, refuse, witness,
 };
 use crate::names::VariableKind;
-use crate::names::member_name;
+use crate::names::{member_name, text_of};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{BinOp, Expr, Lit, UnOp, spanned::Spanned};
@@ -84,7 +84,7 @@ impl Lower {
     /// A variable of one value, or a constant.
     fn single(&mut self, path: &syn::ExprPath) -> syn::Result<Value> {
         if let Some(name) = path.path.get_ident()
-            && let Some(variable) = self.names.find(&name.to_string())
+            && let Some(variable) = self.names.find(name)
             && matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Shared)
         {
             return error(name, format!("`{name}` is an array: a kernel uses its elements, as `{name}[i]`"));
@@ -95,7 +95,7 @@ impl Lower {
     /// A variable, or a constant.
     pub(super) fn path(&mut self, path: &syn::ExprPath) -> Value {
         let tokens = path.to_token_stream();
-        let variable = path.path.get_ident().and_then(|name| self.names.find(&name.to_string()));
+        let variable = path.path.get_ident().and_then(|name| self.names.find(name));
         let Some(variable) = variable else {
             let tree = self.constant(Expr::Path(path.clone()));
             return Value::plain(tokens, tree, Order::Fixed);
@@ -110,8 +110,8 @@ impl Lower {
 
     /// A constant, evaluated when the kernel is declared.
     pub(super) fn constant(&mut self, value: Expr) -> TokenStream {
-        let text = value.to_token_stream().to_string();
-        let known = self.constants.iter().position(|known| known.to_token_stream().to_string() == text);
+        let text = text_of(value.to_token_stream());
+        let known = self.constants.iter().position(|known| text_of(known.to_token_stream()) == text);
         let number = known.unwrap_or_else(|| {
             self.constants.push(value);
             self.constants.len() - 1

@@ -29,7 +29,7 @@ impl Lower {
                 Expr::Path(argument) => argument.path.get_ident(),
                 _ => None,
             };
-            let array = name.and_then(|name| self.names.find(&name.to_string()));
+            let array = name.and_then(|name| self.names.find(name));
             let array = array.filter(|variable| {
                 matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Unknown)
             });
@@ -82,7 +82,7 @@ impl Lower {
         for input in &closure.inputs {
             let Pat::Ident(name) = input else { return error(input, CLOSURE) };
             let (number, look) = self.look_at(&name.ident);
-            let text = self.names.declare(&name.ident.to_string(), VariableKind::Fixed, number);
+            let text = self.names.declare(&name.ident, VariableKind::Fixed, number);
             looks.extend(look);
             parameters.push(quote!((#text, #number)));
         }

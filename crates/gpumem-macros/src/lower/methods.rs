@@ -99,7 +99,7 @@ impl Lower {
             return error(call, format!("`{name}` takes {takes}"));
         };
         if let Expr::Path(path) = &*call.receiver
-            && let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(&name.to_string()))
+            && let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(name))
             && !matches!(
                 variable.kind,
                 VariableKind::ArrayParameter | VariableKind::Shared | VariableKind::Unknown

@@ -27,7 +27,11 @@ mod values;
 #[cfg(test)]
 mod words;
 
-use crate::{names::Names, signature::Role, split::Phase};
+use crate::{
+    names::{Key, Names},
+    signature::Role,
+    split::Phase,
+};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
@@ -97,7 +101,8 @@ pub(crate) struct Lower {
 
 /// A loop around the current statement.
 struct Loop {
-    label: Option<String>,
+    /// Its label, and the number of that.
+    label: Option<(Key, usize)>,
     /// Its names as labels of C++: after it, and at the end of its body.
     end: String,
     next: String,

@@ -95,7 +95,7 @@ impl Lower {
     /// Whether the elements of an array are of memory that work-items share.
     pub(super) fn is_shared(&self, array: &Expr) -> bool {
         let Expr::Path(path) = array else { return false };
-        let variable = path.path.get_ident().and_then(|name| self.names.find(&name.to_string()));
+        let variable = path.path.get_ident().and_then(|name| self.names.find(name));
         variable.is_some_and(|variable| {
             use VariableKind::{ArrayParameter, Shared, Unknown};
             matches!(variable.kind, ArrayParameter | Shared | Unknown)

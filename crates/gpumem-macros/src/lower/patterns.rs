@@ -1,8 +1,8 @@
 //! Patterns: of `let`, and of the arms of a `match`.
 
 use super::{Code, Lower, Value, error, local, witness};
+use crate::names::VariableKind;
 use crate::names::member_name;
-use crate::names::{Variable, VariableKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, Pat, spanned::Spanned};
@@ -79,12 +79,11 @@ impl Lower {
                 self.plain_name(name)?;
                 let number = self.watch(name.ident.span());
                 let kind = if mutable { VariableKind::Mutable } else { VariableKind::Fixed };
-                let rust = name.ident.to_string();
-                let text = self.names.declare(&rust, kind, number);
+                let text = self.names.declare(&name.ident, kind, number);
                 let (watcher, ident) = (witness(number, name.span()), &name.ident);
                 seen.extend(quote_spanned!(name.span()=> let _ = #watcher.of(&#ident);));
                 before.push(quote!(S::Let(#text, #number, #mutable, Some(&#tree))));
-                if rust.starts_with('_') {
+                if name.ident.to_string().starts_with('_') {
                     before.push(quote!(S::Unused(#text)));
                 }
                 Ok(())
@@ -146,11 +145,7 @@ impl Lower {
                 if let Some(word) = &ident.mutability {
                     return error(word, "a name in a `match` does not change: write `let mut` in its arm");
                 }
-                let (ident, path, whole) = (&ident.ident, &subject.path, subject_name(ident.ident.span()));
-                // A constant of this name would be a test: rustc refuses it here, where only a variable fits always.
-                subject.looks.extend(quote_spanned!(ident.span()=> let #ident = #whole #path;));
-                let variable = Variable { name: name.clone(), kind: VariableKind::Fixed, ty: subject.ty };
-                self.names.bind(&ident.to_string(), variable);
+                self.names.bind(&ident.ident, name.clone(), VariableKind::Fixed, subject.ty);
                 None
             }
             Pat::Ident(ident) => {

@@ -52,9 +52,7 @@ impl Lower {
 
     fn phase(&mut self, phase: Phase) -> syn::Result<TokenStream> {
         let mentioned = split::names_in(&phase.statements);
-        let uses_global = mentioned.iter().any(|name| {
-            self.names.find(name).is_some_and(|found| found.kind == VariableKind::ArrayParameter)
-        });
+        let uses_global = mentioned.iter().any(|name| self.names.has(name, VariableKind::ArrayParameter));
         let item = item(Span::call_site());
         let loads = phase.loads.iter().map(|(name, number)| {
             let kept = private(*number);

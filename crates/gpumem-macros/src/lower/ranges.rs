@@ -52,7 +52,7 @@ impl Lower {
                 if name.mutability.is_none() && name.by_ref.is_none() && name.subpat.is_none() =>
             {
                 let (number, look) = self.look_at(&name.ident);
-                (self.names.declare(&name.ident.to_string(), VariableKind::Fixed, number), look, number)
+                (self.names.declare(&name.ident, VariableKind::Fixed, number), look, number)
             }
             Pat::Wild(wild) => {
                 let number = self.watch(wild.span());

@@ -2,6 +2,7 @@
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or elements that others use after a barrier
 
 pub(crate) mod features;
+pub(crate) mod hygiene;
 #[allow(dead_code)] // launched elsewhere
 pub(crate) mod own;
 

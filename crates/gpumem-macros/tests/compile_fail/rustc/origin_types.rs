@@ -20,6 +20,8 @@ mod race_free {
                 pub fn unpack<T>(value: &T) -> &T {
                     value
                 }
+                pub fn name<const N: usize>() {}
+                pub fn is_name<const N: usize, T>(_: T) {}
                 pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
                     T::device_type()
                 }
