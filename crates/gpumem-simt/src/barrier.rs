@@ -1,5 +1,6 @@
 //! Where work-items wait.
 
+use crate::name::{Name, Place};
 use gpumem_core::BarrierScope;
 use std::{
     cell::Cell,
@@ -8,8 +9,6 @@ use std::{
     pin::Pin,
     task::{Context, Poll},
 };
-
-pub(crate) type Place = &'static Location<'static>;
 
 /// The state of a work-item. Fieldless, because every step of every work-item reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,25 +61,27 @@ impl From<BarrierScope> for Stop {
     }
 }
 
-/// Where a work-item has stopped: for whom it waits, and at which line of the source.
+/// Where a work-item has stopped: for whom it waits, and at which barrier or operation of the body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Halt {
     pub(crate) stop: Stop,
+    number: u32,
     /// The place, `stop` bytes on: places are further apart than that, so one comparison tells whether both are the same.
     tagged: *const u8,
 }
 
 impl Halt {
     /// Of a work-item that has ended; the place says nothing.
-    pub(crate) const ENDED: Self = Self::new(Stop::Ended, Location::caller());
+    pub(crate) const ENDED: Self = Self::new(Stop::Ended, Name::at(Location::caller()));
     /// Of no work-item.
-    pub(crate) const APART: Self = Self::new(Stop::Apart, Location::caller());
-    const RUNNING: Self = Self::new(Stop::Running, Location::caller());
+    pub(crate) const APART: Self = Self::new(Stop::Apart, Name::at(Location::caller()));
+    const RUNNING: Self = Self::new(Stop::Running, Name::at(Location::caller()));
 
     #[inline(always)]
-    const fn new(stop: Stop, place: Place) -> Self {
+    const fn new(stop: Stop, name: Name) -> Self {
         const { assert!(size_of::<Location<'static>>() > Stop::Both as usize) };
-        Self { stop, tagged: (&raw const *place).cast::<u8>().wrapping_add(stop as usize) }
+        let tagged = (&raw const *name.place).cast::<u8>().wrapping_add(stop as usize);
+        Self { stop, number: name.number, tagged }
     }
 
     pub(crate) fn place(self) -> Place {
@@ -88,18 +89,22 @@ impl Halt {
         unsafe { &*self.tagged.wrapping_sub(self.stop as usize).cast() }
     }
 
+    fn name(self) -> Name {
+        Name { number: self.number, place: self.place() }
+    }
+
     /// `None` if it is that of no work-item.
     pub(crate) fn of_work_items(self) -> Option<Self> {
         (self.stop != Stop::Apart).then_some(self)
     }
 
-    /// Whether both wait together. Scopes may differ at one place, and a place may have several addresses.
+    /// Whether both wait together. Scopes may differ at one barrier.
     pub(crate) fn joins(self, other: Self) -> bool {
         match self.stop {
             Stop::Running | Stop::Apart | Stop::Ended => self.stop == other.stop,
             _ => {
                 let alike = (self.stop.is_wave(), self.stop.is_group());
-                alike == (other.stop.is_wave(), other.stop.is_group()) && self.place() == other.place()
+                alike == (other.stop.is_wave(), other.stop.is_group()) && self.name().is(other.name())
             }
         }
     }
@@ -110,12 +115,17 @@ impl Halt {
 #[derive(Debug)]
 pub(crate) struct Desk {
     stop: Cell<Stop>,
+    number: Cell<u32>,
     tagged: Cell<*const u8>,
 }
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        Self { stop: Cell::new(Stop::Running), tagged: Cell::new(std::ptr::null()) }
+        Self {
+            stop: Cell::new(Stop::Running),
+            number: Cell::new(Name::UNNUMBERED),
+            tagged: Cell::new(std::ptr::null()),
+        }
     }
 
     /// A work-item runs, and has said nothing yet.
@@ -128,19 +138,20 @@ impl Desk {
     #[inline(always)]
     pub(crate) fn halt(&self) -> Halt {
         let (stop, tagged) = (self.stop.get(), self.tagged.get());
-        if tagged.is_null() { Halt::RUNNING } else { Halt { stop, tagged } }
+        if tagged.is_null() { Halt::RUNNING } else { Halt { stop, number: self.number.get(), tagged } }
     }
 
     /// Whether it has said just that.
     #[inline(always)]
     pub(crate) fn is(&self, halt: Halt) -> bool {
-        self.tagged.get() == halt.tagged
+        self.tagged.get() == halt.tagged && self.number.get() == halt.number
     }
 
     #[inline(always)]
-    pub(crate) fn set(&self, stop: Stop, place: Place) {
+    pub(crate) fn set(&self, stop: Stop, name: Name) {
         self.stop.set(stop);
-        self.tagged.set(Halt::new(stop, place).tagged);
+        self.number.set(name.number);
+        self.tagged.set(Halt::new(stop, name).tagged);
     }
 }
 
@@ -156,8 +167,8 @@ pub struct BarrierFuture<'g> {
 
 impl<'g> BarrierFuture<'g> {
     #[inline(always)]
-    pub(crate) fn new(desk: &'g Desk, stop: Stop, place: Place) -> Self {
-        desk.set(stop, place);
+    pub(crate) fn new(desk: &'g Desk, stop: Stop, name: Name) -> Self {
+        desk.set(stop, name);
         Self { waiting: false, desk: PhantomData }
     }
 }

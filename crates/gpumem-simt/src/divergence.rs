@@ -2,7 +2,8 @@
 
 use crate::{
     FaultKind,
-    barrier::{Halt, Place, Stop},
+    barrier::{Halt, Stop},
+    name::Place,
 };
 
 /// For a group whose work-items are at different places, none waiting for its wave: the number of the first that is not
@@ -32,9 +33,14 @@ struct Meeting {
 }
 
 fn meeting(halts: &[Halt], waits: impl Fn(Stop) -> bool) -> Meeting {
-    let at = halts.iter().find(|halt| waits(halt.stop)).unwrap_or(&Halt::ENDED).place();
-    let is_there = |halt: &&Halt| waits(halt.stop) && halt.place() == at;
+    let first = halts.iter().find(|halt| waits(halt.stop)).unwrap_or(&Halt::ENDED);
+    let is_there = |halt: &&Halt| waits(halt.stop) && first.joins(**halt);
     let missing = halts.iter().position(|halt| !is_there(&halt)).unwrap_or(0);
     let instead = halts.get(missing).filter(|halt| halt.stop != Stop::Ended).map(|halt| halt.place());
-    Meeting { at, arrived: halts.iter().filter(is_there).count() as u32, missing: missing as u32, instead }
+    Meeting {
+        at: first.place(),
+        arrived: halts.iter().filter(is_there).count() as u32,
+        missing: missing as u32,
+        instead,
+    }
 }

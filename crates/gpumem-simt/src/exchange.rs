@@ -1,8 +1,9 @@
 //! Operations of one wave: its work-items exchange values.
 
 use crate::{
-    Number, WorkItem,
+    Number, NumberedItem, WorkItem,
     barrier::Stop,
+    name::Name,
     wave::{LANES, Set, pack, reduce_lanes, scan_lanes, unpack},
 };
 use gpumem_core::Element;
@@ -87,7 +88,7 @@ impl Given<'_> {
 /// Not an async block: that would hold its captures twice, and every suspended body holds this.
 struct Exchange<'g, T, F> {
     item: WorkItem<'g>,
-    place: &'static Location<'static>,
+    name: Name,
     value: T,
     /// Taken when the values are there.
     read: Option<F>,
@@ -108,7 +109,7 @@ impl<'g, T: Element, R, F: FnOnce(Given<'g>) -> R> Future for Exchange<'g, T, F>
             if let Some(slot) = wave.open().values.get(lane) {
                 slot.set(pack(self.value));
             }
-            item.say(Stop::Wave, self.place);
+            item.say(Stop::Wave, self.name);
             return Poll::Pending;
         }
         let Set { values, result } = wave.closed();
@@ -125,87 +126,117 @@ impl<'g> WorkItem<'g> {
     #[inline(always)]
     fn exchange<T: Element, R, F: FnOnce(Given<'g>) -> R>(
         self,
+        name: Name,
         value: T,
-        place: &'static Location<'static>,
         read: F,
     ) -> Exchange<'g, T, F> {
-        Exchange { item: self, place, value, read: Some(read), waiting: false }
+        Exchange { item: self, name, value, read: Some(read), waiting: false }
     }
+}
 
+/// The operations of a work-item, known by their places, and of a numbered one.
+macro_rules! operations {
+    ($(
+        $(#[$about:meta])*
+        fn $name:ident $(<$($generic:ident: $bound:path),+>)? ($($argument:ident: $ty:ty),+) -> $output:ty { $value:expr, $read:expr }
+    )*) => {
+        impl<'g> WorkItem<'g> {
+            $(
+                $(#[$about])*
+                #[track_caller]
+                pub fn $name $(<$($generic: $bound),+>)? (self, $($argument: $ty),+) -> impl Future<Output = $output> + use<'g $(, $($generic),+)?> {
+                    self.exchange(Name::at(Location::caller()), $value, $read)
+                }
+            )*
+
+            /// All values of the wave combined, for every lane, in the order of the device's prelude, so that sums of floating
+            /// point numbers are the same there and here.
+            #[track_caller]
+            pub fn wave_reduce<T: Element, F: Fn(T, T) -> T>(
+                self,
+                value: T,
+                op: F,
+            ) -> impl Future<Output = T> + use<'g, T, F> {
+                self.exchange(Name::at(Location::caller()), value, move |given| given.reduce(op))
+            }
+        }
+
+        impl<'g> NumberedItem<'g> {
+            $(
+                /// As that of [`WorkItem`].
+                #[track_caller]
+                pub fn $name $(<$($generic: $bound),+>)? (self, $($argument: $ty),+) -> impl Future<Output = $output> + use<'g $(, $($generic),+)?> {
+                    self.item.exchange(Name::numbered(self.number, Location::caller()), $value, $read)
+                }
+            )*
+
+            /// As that of [`WorkItem`].
+            #[track_caller]
+            pub fn wave_reduce<T: Element, F: Fn(T, T) -> T>(
+                self,
+                value: T,
+                op: F,
+            ) -> impl Future<Output = T> + use<'g, T, F> {
+                let name = Name::numbered(self.number, Location::caller());
+                self.item.exchange(name, value, move |given| given.reduce(op))
+            }
+        }
+    };
+}
+
+operations! {
     /// The value that `lane` gives; one's own where there is no such lane. At most 16 bytes.
-    #[track_caller]
-    pub fn shuffle<T: Element>(self, value: T, lane: usize) -> impl Future<Output = T> + use<'g, T> {
-        self.exchange(value, Location::caller(), move |given| given.or_own(Some(lane)))
+    fn shuffle<T: Element>(value: T, lane: usize) -> T {
+        value, move |given| given.or_own(Some(lane))
     }
 
     /// The value of the lane `distance` below; one's own where there is none.
-    #[track_caller]
-    pub fn shuffle_up<T: Element>(self, value: T, distance: usize) -> impl Future<Output = T> + use<'g, T> {
-        self.exchange(value, Location::caller(), move |given| given.or_own(given.lane.checked_sub(distance)))
+    fn shuffle_up<T: Element>(value: T, distance: usize) -> T {
+        value, move |given| given.or_own(given.lane.checked_sub(distance))
     }
 
     /// The value of the lane `distance` above; one's own where there is none.
-    #[track_caller]
-    pub fn shuffle_down<T: Element>(self, value: T, distance: usize) -> impl Future<Output = T> + use<'g, T> {
-        self.exchange(value, Location::caller(), move |given| given.or_own(given.lane.checked_add(distance)))
+    fn shuffle_down<T: Element>(value: T, distance: usize) -> T {
+        value, move |given| given.or_own(given.lane.checked_add(distance))
     }
 
     /// The value of the lane whose number differs in the bits of `mask`; one's own where there is none.
-    #[track_caller]
-    pub fn shuffle_xor<T: Element>(self, value: T, mask: usize) -> impl Future<Output = T> + use<'g, T> {
-        self.exchange(value, Location::caller(), move |given| given.or_own(Some(given.lane ^ mask)))
+    fn shuffle_xor<T: Element>(value: T, mask: usize) -> T {
+        value, move |given| given.or_own(Some(given.lane ^ mask))
     }
 
     /// A bit for each lane: whether its condition holds. Lane 0 is the lowest.
-    #[track_caller]
-    pub fn wave_ballot(self, condition: bool) -> impl Future<Output = u64> + use<'g> {
-        self.exchange(u8::from(condition), Location::caller(), |given| given.ballot())
+    fn wave_ballot(condition: bool) -> u64 {
+        u8::from(condition), |given| given.ballot()
     }
 
     /// Whether the condition holds in any lane.
-    #[track_caller]
-    pub fn wave_any(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
-        self.exchange(u8::from(condition), Location::caller(), |given| given.ballot() != 0)
+    fn wave_any(condition: bool) -> bool {
+        u8::from(condition), |given| given.ballot() != 0
     }
 
     /// Whether the condition holds in every lane.
-    #[track_caller]
-    pub fn wave_all(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
-        self.exchange(u8::from(!condition), Location::caller(), |given| given.ballot() == 0)
-    }
-
-    /// All values of the wave combined, for every lane, in the order of the device's prelude, so that sums of floating
-    /// point numbers are the same there and here.
-    #[track_caller]
-    pub fn wave_reduce<T: Element, F: Fn(T, T) -> T>(
-        self,
-        value: T,
-        op: F,
-    ) -> impl Future<Output = T> + use<'g, T, F> {
-        self.exchange(value, Location::caller(), move |given| given.reduce(op))
+    fn wave_all(condition: bool) -> bool {
+        u8::from(!condition), |given| given.ballot() == 0
     }
 
     /// The sum over the wave.
-    #[track_caller]
-    pub fn wave_sum<T: Number>(self, value: T) -> impl Future<Output = T> + use<'g, T> {
-        self.wave_reduce(value, T::plus)
+    fn wave_sum<T: Number>(value: T) -> T {
+        value, |given| given.reduce(T::plus)
     }
 
     /// The smallest value of the wave.
-    #[track_caller]
-    pub fn wave_min<T: Number>(self, value: T) -> impl Future<Output = T> + use<'g, T> {
-        self.wave_reduce(value, T::least)
+    fn wave_min<T: Number>(value: T) -> T {
+        value, |given| given.reduce(T::least)
     }
 
     /// The largest value of the wave.
-    #[track_caller]
-    pub fn wave_max<T: Number>(self, value: T) -> impl Future<Output = T> + use<'g, T> {
-        self.wave_reduce(value, T::greatest)
+    fn wave_max<T: Number>(value: T) -> T {
+        value, |given| given.reduce(T::greatest)
     }
 
     /// The sum over lanes 0 to this one.
-    #[track_caller]
-    pub fn wave_scan<T: Number>(self, value: T) -> impl Future<Output = T> + use<'g, T> {
-        self.exchange(value, Location::caller(), move |given| given.scan(T::plus))
+    fn wave_scan<T: Number>(value: T) -> T {
+        value, move |given| given.scan(T::plus)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     checker::Checker,
     fault::raise,
     group::{Group, Seat},
-    shared_arena::Name,
+    name::Name,
     wave::Wave,
 };
 use gpumem_core::{BarrierScope, Element};
@@ -38,18 +38,19 @@ impl<'g> WorkItem<'g> {
     /// memory of the scope.
     ///
     /// All of the group must come to the same barrier: one that has ended, or waits elsewhere, is a
-    /// [fault](crate::FaultKind::GroupDivergence).
+    /// [fault](crate::FaultKind::GroupDivergence). Barriers are known by their places in the source; in a body that a
+    /// `macro_rules` writes all have one place, and `#[kernel]` numbers them.
     #[inline(always)]
     #[track_caller]
     pub fn barrier(self, scope: BarrierScope) -> BarrierFuture<'g> {
-        self.arrive(scope.into(), Location::caller())
+        self.arrive(scope.into(), Name::at(Location::caller()))
     }
 
     /// Waits until all work-items of the wave have come here, with a fence for shared and global memory among them.
     #[inline(always)]
     #[track_caller]
     pub fn wavebarrier(self) -> BarrierFuture<'g> {
-        self.arrive(Stop::WaveFence, Location::caller())
+        self.arrive(Stop::WaveFence, Name::at(Location::caller()))
     }
 
     /// Makes writes before it visible to other groups before writes after it. Does not order accesses within the group:
@@ -60,13 +61,21 @@ impl<'g> WorkItem<'g> {
 
     /// Says where it is about to wait.
     #[inline(always)]
-    pub(crate) fn say(self, stop: Stop, place: &'static Location<'static>) {
-        self.group.desk.set(stop, place);
+    pub(crate) fn say(self, stop: Stop, name: Name) {
+        self.group.desk.set(stop, name);
     }
 
     #[inline(always)]
-    pub(crate) fn arrive(self, stop: Stop, place: &'static Location<'static>) -> BarrierFuture<'g> {
-        BarrierFuture::new(&self.group.desk, stop, place)
+    pub(crate) fn arrive(self, stop: Stop, name: Name) -> BarrierFuture<'g> {
+        BarrierFuture::new(&self.group.desk, stop, name)
+    }
+
+    /// The work-item where it waits, or its wave exchanges values: at the barrier or operation of this number, which `#[kernel]`
+    /// gives to each of a body.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn numbered(self, number: u32) -> NumberedItem<'g> {
+        NumberedItem { item: self, number }
     }
 
     /// Work-items of a wave on this device: 32 or 64.
@@ -116,11 +125,7 @@ impl<'g> WorkItem<'g> {
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
-    pub fn shared_at<T: Element, const N: usize>(
-        self,
-        number: usize,
-        extents: [usize; N],
-    ) -> Shared<'g, T, N> {
+    pub fn shared_at<T: Element, const N: usize>(self, number: u32, extents: [usize; N]) -> Shared<'g, T, N> {
         self.group.shared(extents, self.group.checker, Name::numbered(number, Location::caller()))
     }
 
@@ -129,6 +134,29 @@ impl<'g> WorkItem<'g> {
     /// Elements are aligned to at most 16 bytes: others do not compile.
     pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
         self.group.dynamic_shared(self.group.checker)
+    }
+}
+
+/// A work-item at a numbered barrier or operation of a wave. What it does there is what [`WorkItem`] does.
+#[derive(Debug, Clone, Copy)]
+pub struct NumberedItem<'g> {
+    pub(crate) item: WorkItem<'g>,
+    pub(crate) number: u32,
+}
+
+impl<'g> NumberedItem<'g> {
+    /// As [`WorkItem::barrier`].
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier(self, scope: BarrierScope) -> BarrierFuture<'g> {
+        self.item.arrive(scope.into(), Name::numbered(self.number, Location::caller()))
+    }
+
+    /// As [`WorkItem::wavebarrier`].
+    #[inline(always)]
+    #[track_caller]
+    pub fn wavebarrier(self) -> BarrierFuture<'g> {
+        self.item.arrive(Stop::WaveFence, Name::numbered(self.number, Location::caller()))
     }
 }
 

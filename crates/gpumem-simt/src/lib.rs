@@ -35,6 +35,7 @@ mod ids;
 mod index;
 mod inside;
 mod item;
+mod name;
 mod no_barrier;
 mod number;
 mod own;
@@ -61,6 +62,8 @@ pub use ids::WorkItemIds;
 pub use index::Indices;
 #[doc(hidden)]
 pub use inside::Inside;
+#[doc(hidden)]
+pub use item::NumberedItem;
 pub use item::WorkItem;
 pub use number::Number;
 pub use own::{Own, OwnId, OwnView};

@@ -8,7 +8,7 @@ use crate::{
     group::{Group, Unwound},
     group_batch::Batch,
     ids::GroupIds,
-    shared_arena::Name,
+    name::Name,
     wave::{LANES, reduce_lanes, scan_lanes},
 };
 use gpumem_core::Element;
@@ -373,7 +373,7 @@ impl<'g> PhaseItem<'_, 'g> {
     #[track_caller]
     pub fn shared_at<T: Element, const N: usize>(
         &self,
-        number: usize,
+        number: u32,
         extents: [usize; N],
     ) -> Shared<'g, T, N> {
         self.group.shared(extents, None, Name::numbered(number, Location::caller()))

@@ -1,46 +1,13 @@
 //! The shared memory of the group that a thread is running.
 
+use crate::name::Name;
 use std::{
     cell::{Cell, RefCell, UnsafeCell},
     mem::MaybeUninit,
-    panic::Location,
 };
-
-type Place = &'static Location<'static>;
 
 /// Bytes to which arrays are aligned. Elements that need more do not compile in shared memory.
 pub(crate) const ALIGN: usize = 16;
-
-/// What shared arrays are known by: their number in the body, or without one the place in the source that names them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Name {
-    number: usize,
-    /// With a number, only told.
-    pub(crate) place: Place,
-}
-
-impl Name {
-    const UNNUMBERED: usize = usize::MAX;
-
-    #[inline(always)]
-    pub(crate) fn at(place: Place) -> Self {
-        Self { number: Self::UNNUMBERED, place }
-    }
-
-    #[inline(always)]
-    pub(crate) fn numbered(number: usize, place: Place) -> Self {
-        Self { number, place }
-    }
-
-    #[inline(always)]
-    fn is(self, other: Self) -> bool {
-        // The same place usually has the same address, but may have several.
-        self.number == other.number
-            && (self.number != Self::UNNUMBERED
-                || std::ptr::eq(self.place, other.place)
-                || self.place == other.place)
-    }
-}
 
 /// Shared memory: one block, from which arrays are cut in the order in which they are first named.
 #[derive(Debug)]

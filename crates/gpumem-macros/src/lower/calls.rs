@@ -72,24 +72,24 @@ impl Lower {
                 Ok(Value { host: tokens, witness, before, tree, order: Order::Fixed })
             }
             "barrier" => {
-                self.meet(name)?;
+                let number = self.meeting(name)?;
                 let (Some(scope), 1) = (arguments.first(), arguments.len()) else {
                     return error(call, SCOPES);
                 };
                 let text = scope_text(scope)?;
                 Ok(Value {
-                    host: quote_spanned!(span=> #item.#name(#scope).await),
-                    witness: quote_spanned!(span=> __gpumem::Language::finished(#item.#name(#scope))),
+                    host: quote_spanned!(span=> #item.numbered(#number).#name(#scope).await),
+                    witness: quote_spanned!(span=> __gpumem::Language::finished(#item.numbered(#number).#name(#scope))),
                     before: Vec::new(),
                     tree: quote!(E::Call("barrier", &[E::Var(#text)])),
                     order: Order::Acts,
                 })
             }
             "wavebarrier" => {
-                self.meet(name)?;
+                let number = self.meeting(name)?;
                 Ok(Value {
-                    host: quote_spanned!(span=> #item.#name(#arguments).await),
-                    witness: quote_spanned!(span=> __gpumem::Language::finished(#item.#name(#arguments))),
+                    host: quote_spanned!(span=> #item.numbered(#number).#name(#arguments).await),
+                    witness: quote_spanned!(span=> __gpumem::Language::finished(#item.numbered(#number).#name(#arguments))),
                     before: Vec::new(),
                     tree: quote!(E::Call("wavebarrier", &[])),
                     order: Order::Acts,
@@ -128,7 +128,7 @@ impl Lower {
 
     /// An operation of a wave, for which its work-items wait.
     fn wave(&mut self, name: &syn::Ident, call: &ExprCall, with_lane: bool) -> syn::Result<Value> {
-        self.meet(name)?;
+        let number = self.meeting(name)?;
         let mut values = Vec::new();
         for argument in &call.args {
             values.push((self.expression(argument)?, argument.span()));
@@ -137,8 +137,8 @@ impl Lower {
         let (item, text) = (item(name.span()), name.to_string());
         let (hosts, seen) =
             (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
-        let host = quote_spanned!(call.span()=> #item.#name(#(#hosts),*).await);
-        let witness = quote_spanned!(call.span()=> __gpumem::Language::finished(#item.#name(#(#seen),*)));
+        let host = quote_spanned!(call.span()=> #item.numbered(#number).#name(#(#hosts),*).await);
+        let witness = quote_spanned!(call.span()=> __gpumem::Language::finished(#item.numbered(#number).#name(#(#seen),*)));
         let mut trees: Vec<TokenStream> = values.iter().map(|(value, _)| value.tree.clone()).collect();
         if let (true, Some(lane)) = (with_lane, trees.get_mut(1)) {
             *lane = quote!(E::Call("rust::lane", &[#lane]));
@@ -146,9 +146,17 @@ impl Lower {
         Ok(Value { host, witness, before, tree: quote!(E::Call(#text, &[#(#trees),*])), order: Order::Acts })
     }
 
+    /// Notes that work-items wait here. Gives the number of the place: all that one `macro_rules` writes stand at one place of the
+    /// source.
+    fn meeting(&mut self, name: &syn::Ident) -> syn::Result<u32> {
+        self.meet(name)?;
+        self.meetings += 1;
+        Ok(number_of(self.meetings))
+    }
+
     /// `wave_reduce(value, |a, b| ..)`.
     fn wave_reduce(&mut self, name: &syn::Ident, call: &ExprCall) -> syn::Result<Value> {
-        self.meet(name)?;
+        let number = self.meeting(name)?;
         let (Some(value), Some(operation), 2) = (call.args.first(), call.args.get(1), call.args.len()) else {
             return error(call, "`wave_reduce` takes a value and a function, as `|a, b| a * b`");
         };
@@ -157,8 +165,8 @@ impl Lower {
         let (item, by_host, by_seen, by) =
             (item(name.span()), &operation.host, &operation.witness, &operation.tree);
         Ok(Value {
-            host: quote_spanned!(call.span()=> #item.#name(#host, #by_host).await),
-            witness: quote_spanned!(call.span()=> __gpumem::Language::finished(#item.#name(#witness, #by_seen))),
+            host: quote_spanned!(call.span()=> #item.numbered(#number).#name(#host, #by_host).await),
+            witness: quote_spanned!(call.span()=> __gpumem::Language::finished(#item.numbered(#number).#name(#witness, #by_seen))),
             before,
             tree: quote!(E::Call("wave_reduce", &[#tree, #by])),
             order: Order::Acts,
@@ -199,7 +207,7 @@ impl Lower {
             return Ok(Some(Code { host: tokens.clone(), witness: quote!(#tokens #look), tree }));
         }
         // Known by its number: all arrays that one `macro_rules` declares stand at one place of the source.
-        let this = self.shared.len();
+        let this = number_of(self.shared.len());
         let tokens =
             quote_spanned!(span=> let #ident = #item.shared_at::<#element, #count>(#this, [#(#extents),*]););
         let constants: Vec<TokenStream> = extents.iter().map(|extent| self.extent(extent)).collect();
@@ -260,6 +268,11 @@ impl Lower {
             _ => None,
         })
     }
+}
+
+/// A number of the expansion, as the host takes it.
+fn number_of(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// The word that declares an array, and how it is used.

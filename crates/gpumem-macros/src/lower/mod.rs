@@ -84,6 +84,8 @@ pub(crate) struct Lower {
     pub shares: Option<Span>,
     /// Work-items of the body wait for each other, or use values of the group.
     pub meets: bool,
+    /// Barriers and operations of waves so far.
+    meetings: usize,
     pub errors: Vec<syn::Error>,
     /// Whether this is a kernel, or a function that kernels call.
     role: Role,
@@ -154,6 +156,7 @@ impl Lower {
             shared: Vec::new(),
             shares: None,
             meets: false,
+            meetings: 0,
             errors: Vec::new(),
             role,
             part: None,

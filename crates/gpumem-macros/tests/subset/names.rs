@@ -181,3 +181,34 @@ fn a_read_of_a_part_runs_nothing_on_the_element() {
     let message = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
     assert!(message.contains("does not lie in the element"), "{message}");
 }
+
+macro_rules! parting {
+    ($barriers:ident $waves:ident) => {
+        // SAFETY: each work-item writes its own element.
+        #[gpumem::kernel(unsafe)]
+        fn $barriers(y: SliceMut<u32>) {
+            let i = global_id(0);
+            if i < 2 { barrier(Local); y[i] = 1; } else { barrier(Local); y[i] = 2; }
+        }
+
+        // SAFETY: each work-item writes its own element.
+        #[gpumem::kernel(unsafe)]
+        fn $waves(y: SliceMut<u32>) {
+            let i = global_id(0);
+            if i < 2 { y[i] = wave_sum(1); } else { y[i] = wave_sum(2); }
+        }
+    };
+}
+parting!(barriers_apart waves_apart);
+
+#[test]
+fn work_items_part_also_where_a_macro_has_written_both_ways() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    for (kernel, what) in [(barriers_apart(), "barrier"), (waves_apart(), "wave")] {
+        let mut y = [0u32; 4];
+        let launched = kernel.load(&device).unwrap().launch(&stream, &config_for_items(4, 4), (InOut(&mut y),));
+        let message = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+        assert!(message.contains("waits at") && message.contains(what), "{message}");
+    }
+}
