@@ -40,7 +40,7 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the thread. If it has ended, the message is dropped: whoever waits for it gets an error.
+    /// Tells the thread. If it has ended, the message is dropped: the stream or the caller that waits gets an error.
     pub(crate) fn push(&self, message: Message) {
         let mut queue = self.lock();
         if !queue.is_closed {

@@ -446,7 +446,7 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// However the thread ends, whoever waits for it gets an error: what it has and what it is told are dropped.
+    /// However the thread ends, what it has and what it is told is dropped: streams and callers that wait get an error.
     fn drop(&mut self) {
         self.inbox.close();
     }

@@ -17,7 +17,7 @@ use std::{any::Any, sync::Arc};
 #[derive(Debug)]
 pub(crate) struct LibraryEnd<B: Backend>(pub(super) Arc<Link<B>>);
 
-/// Whoever drops it, also a split whose caller is gone, gives the communicator up: the library frees it.
+/// Dropped, also by a split whose caller is gone, it gives the communicator up: the library frees it.
 impl<B: Backend> Drop for LibraryEnd<B> {
     fn drop(&mut self) {
         // The locks may never be free again in a forked child.
