@@ -160,8 +160,27 @@ mod tests {
         assert_eq!(all.cut([3, usize::MAX]), None);
         assert_eq!(all.blocks(4).unwrap().len(), 4);
         assert_eq!((all.blocks(3), all.blocks(0)), (None, None));
-        assert!(all.overlaps(all.part(7, 1).unwrap()));
-        assert!(!all.part(0, 4).unwrap().overlaps(all.part(4, 4).unwrap()));
+        let starts: Vec<usize> =
+            all.cut([3, 0, 5]).unwrap().iter().map(|part| part.address() - all.address()).collect();
+        assert_eq!(starts, [0, 3, 3]);
+        assert!(all.part(8, 0).unwrap().is_empty() && !all.is_empty());
+    }
+
+    #[test]
+    fn spans_overlap_that_share_a_byte() {
+        let mut memory = [0_u8; 5];
+        let all = span(&mut memory);
+        let places: Vec<(usize, usize)> =
+            (0..=5).flat_map(|start| (0..=5 - start).map(move |bytes| (start, bytes))).collect();
+        for (start, bytes) in &places {
+            for (other_start, other_bytes) in &places {
+                let (one, other) =
+                    (all.part(*start, *bytes).unwrap(), all.part(*other_start, *other_bytes).unwrap());
+                let shares =
+                    (*start..start + bytes).any(|at| (*other_start..other_start + other_bytes).contains(&at));
+                assert_eq!(one.overlaps(other), shares, "{start}, {bytes}, {other_start}, {other_bytes}");
+            }
+        }
     }
 
     #[test]

@@ -44,6 +44,12 @@ const RUNS: &[Run] = &[
         arguments: &[],
     },
     Run {
+        variables: &[("GPUMEM_TABLES", "20000")],
+        package: "gpumem-collectives",
+        test: "operations",
+        arguments: &["random_calls"],
+    },
+    Run {
         variables: &[("GPUMEM_SEQUENCES", "10000")],
         package: "nccl-double",
         test: "random",

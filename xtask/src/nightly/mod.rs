@@ -3,6 +3,7 @@
 mod compile_time;
 mod fuzz;
 mod long;
+mod mutants;
 mod nccl;
 mod programs;
 mod rocm;
@@ -54,6 +55,8 @@ enum Step {
     Programs,
     /// Every fuzz target for a minute (cargo-fuzz)
     Fuzz,
+    /// A test fails for each change of the checks on which the promise rests (cargo-mutants)
+    Mutants,
     /// The real NCCL in three versions, without a GPU
     Nccl,
     /// Machine code on every version of ROCm that is there, for all simulated architectures
@@ -72,6 +75,7 @@ impl Step {
             Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
             Step::Fuzz => fuzz::run(workspace),
+            Step::Mutants => mutants::run(workspace),
             Step::Nccl => nccl::run(workspace),
             Step::Rocm => rocm::run(workspace),
         }

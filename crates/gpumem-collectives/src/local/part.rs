@@ -36,9 +36,10 @@ pub(crate) fn overlap(parts: &[Part]) -> Option<(usize, usize)> {
     }
     all.retain(|(span, ..)| !span.is_empty());
     all.sort_by_key(|(span, ..)| span.address());
-    for (index, (span, seat, write)) in all.iter().enumerate() {
-        let near = all[index + 1..].iter().take_while(|(other, ..)| span.overlaps(*other));
-        for (_, other, other_writes) in near {
+    let mut rest = &all[..];
+    while let Some(((span, seat, write), after)) = rest.split_first() {
+        rest = after;
+        for (_, other, other_writes) in after.iter().take_while(|(other, ..)| span.overlaps(*other)) {
             if other != seat && (*write || *other_writes) {
                 return Some(if *write { (*seat, *other) } else { (*other, *seat) });
             }
@@ -184,5 +185,104 @@ pub(crate) fn run(moves: &[Move]) {
                 unsafe { function(sources, destinations) };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sum;
+
+    const BYTES: usize = 4;
+
+    /// All spans of a few bytes.
+    fn spans(memory: Span) -> Vec<Span> {
+        (0..=BYTES)
+            .flat_map(|start| (0..=BYTES - start).map(move |bytes| memory.part(start, bytes).unwrap()))
+            .collect()
+    }
+
+    fn whole(memory: &mut [u8]) -> Span {
+        // SAFETY: the bytes are there; each test keeps them.
+        unsafe { Span::new(memory.as_mut_ptr().expose_provenance(), memory.len()) }
+    }
+
+    fn part(kind: Kind, count: usize, (source, destination): (Span, Span)) -> Part {
+        Part { call: Call::new::<u8>(kind, count).computing::<u8, Sum>(), source, destination }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "looks at no memory, many times")]
+    fn a_rank_that_writes_what_another_uses_is_found() {
+        let mut memory = [0; BYTES];
+        let all = spans(whole(&mut memory));
+        // Three ranks: one of them reads and writes. Their own arrays may overlap.
+        for (one, two, three) in
+            all.iter().flat_map(|one| all.iter().flat_map(|two| all.iter().map(|three| (*one, *two, *three))))
+        {
+            for (read, written) in [(two, three), (three, two)] {
+                let parts = [
+                    part(Kind::Barrier, 0, (one, Span::default())),
+                    part(Kind::Barrier, 0, (read, written)),
+                    part(Kind::Barrier, 0, (Span::default(), one)),
+                ];
+                let clash = |writer: usize, user: usize| {
+                    let (writer, user) = (&parts[writer], &parts[user]);
+                    [user.source, user.destination].iter().any(|used| writer.destination.overlaps(*used))
+                };
+                match overlap(&parts) {
+                    Some((writer, user)) => assert!(writer != user && clash(writer, user)),
+                    None => {
+                        let pairs = (0..3).flat_map(|writer| (0..3).map(move |user| (writer, user)));
+                        assert!(pairs.filter(|(writer, user)| writer != user).all(|(w, u)| !clash(w, u)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_seat_whose_bytes_are_not_those_of_its_call_is_named() {
+        let mut memory = [0; 2 * BYTES];
+        let all = whole(&mut memory);
+        let (none, one, two) = (Span::default(), all.part(0, 1).unwrap(), all.part(2, 2).unwrap());
+        let planned = |kind: Kind, places: [(Span, Span); 2]| {
+            plan(&places.map(|place| part(kind.clone(), 1, place))).map(|moves| moves.len())
+        };
+        assert_eq!(planned(Kind::AllReduce, [(one, one), (one, one)]), Ok(1));
+        assert_eq!(planned(Kind::AllReduce, [(one, one), (two, one)]), Err(1));
+        assert_eq!(planned(Kind::AllReduce, [(one, one), (one, two)]), Err(1));
+        assert_eq!(planned(Kind::Reduce { root: 1 }, [(one, none), (one, one)]), Ok(1));
+        assert_eq!(planned(Kind::Reduce { root: 1 }, [(one, none), (one, two)]), Err(1));
+        assert_eq!(planned(Kind::ReduceScatter, [(two, one), (two, one)]), Ok(2));
+        assert_eq!(planned(Kind::ReduceScatter, [(two, one), (two, two)]), Err(1));
+        assert_eq!(planned(Kind::ReduceScatter, [(two, one), (one, one)]), Err(1));
+        assert_eq!(planned(Kind::Broadcast { root: 0 }, [(one, none), (none, one)]), Ok(1));
+        assert_eq!(planned(Kind::Broadcast { root: 0 }, [(one, one), (none, one)]), Ok(2));
+        assert_eq!(planned(Kind::Broadcast { root: 0 }, [(one, none), (none, two)]), Err(1));
+        assert_eq!(planned(Kind::Broadcast { root: 0 }, [(one, none), (none, none)]), Err(1));
+        assert_eq!(planned(Kind::AllGather, [(one, two), (one, two)]), Ok(4));
+        assert_eq!(planned(Kind::AllGather, [(one, two), (one, one)]), Err(1));
+        assert_eq!(planned(Kind::Gather { root: 0 }, [(one, two), (one, none)]), Ok(2));
+        assert_eq!(planned(Kind::Gather { root: 0 }, [(one, two), (two, none)]), Err(1));
+        assert_eq!(planned(Kind::Scatter { root: 1 }, [(none, one), (two, one)]), Ok(2));
+        assert_eq!(planned(Kind::Scatter { root: 1 }, [(none, one), (one, one)]), Err(1));
+        assert_eq!(planned(Kind::AllToAll, [(two, two), (two, two)]), Ok(4));
+        assert_eq!(planned(Kind::AllToAll, [(two, two), (one, two)]), Err(1));
+        let rows = |send: [usize; 2], receive: [usize; 2]| Kind::AllToAllV {
+            send: send.into(),
+            receive: receive.into(),
+        };
+        assert_eq!(planned(rows([1, 1], [1, 1]), [(two, two), (two, two)]), Ok(4));
+        assert_eq!(planned(rows([1, 1], [1, 1]), [(two, two), (one, two)]), Err(1));
+        assert_eq!(planned(rows([1, 0], [1, 1]), [(one, two), (one, two)]), Err(0));
+        let short = Kind::AllToAllV { send: vec![2], receive: vec![1, 1] };
+        assert_eq!(planned(short, [(two, two), (two, two)]), Err(0));
+        assert_eq!(planned(Kind::Send { to: 1 }, [(two, none), (none, two)]), Ok(1));
+        assert_eq!(planned(Kind::Send { to: 1 }, [(two, none), (none, one)]), Err(1));
+        // Nothing is combined where there are no elements.
+        let empty = [(none, none), (none, none)].map(|place| part(Kind::AllReduce, 0, place));
+        assert_eq!(plan(&empty).map(|moves| moves.len()), Ok(0));
+        assert_eq!(plan(&[]).map(|moves| moves.len()), Ok(0));
     }
 }

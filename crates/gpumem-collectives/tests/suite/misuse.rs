@@ -64,6 +64,22 @@ fn wrong_arguments_are_one_typed_error_and_enqueue_nothing() {
 }
 
 #[test]
+fn a_wrong_array_of_one_rank_enqueues_nothing_for_the_others() {
+    let all = apart(2, &Options::new());
+    let ends: Vec<(&Comm, &Stream)> = all.iter().map(|(comm, stream)| (comm, stream)).collect();
+    let mut own = all[0].1.to_device(&[1, 2]).unwrap();
+    let mut foreign = all[0].1.to_device(&[3, 4]).unwrap();
+    let before = all[0].1.submission_index();
+    let called = Communicator::group_all(&ends, |groups| {
+        groups[0].all_reduce_in_place(&mut own, Sum)?;
+        groups[1].all_reduce_in_place(&mut foreign, Sum)
+    });
+    is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), called);
+    assert_eq!(all[0].1.submission_index(), before);
+    assert_eq!((all[0].0.recent(), all[1].0.recent()), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn ranks_that_cannot_be_are_refused() {
     let device = concurrent();
     let id = CommunicatorId::for_device(&device).unwrap();
