@@ -60,8 +60,10 @@ impl<B: Backend> Timeline<B> {
             Arc::ptr_eq(memory.context(), &self.context) && memory.is_fresh() && !memory.has_other_handles()
         };
         // Arrays of Python have no borrows, and a copy within one allocation is rare.
-        let is_within = work == Work::Transfer
-            && matches!(accesses, [one, other] if one.memory.id() == other.memory.id());
+        let is_within = match (work, accesses) {
+            (Work::Transfer, [one, other]) => one.memory.id() == other.memory.id(),
+            _ => false,
+        };
         if is_within || !(self.is_ready() && accesses.iter().all(|access| is_plain(access.memory))) {
             self.examine(work, operation, accesses)?;
         }
