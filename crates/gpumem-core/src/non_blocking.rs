@@ -35,10 +35,12 @@ impl NonBlockingContext {
     }
 
     /// Runs `work` in a context, and restores the thread's own afterwards, also if `work` panics. A backend that spreads a
-    /// kernel over several threads passes the context on to each.
+    /// kernel over several threads passes the context on to each. With `None` the thread stays in its own: no code leaves the
+    /// context that it was called in.
     #[inline]
     pub fn run<R>(context: Option<Self>, work: impl FnOnce() -> R) -> R {
-        let _restore = Restore(CURRENT.try_with(|current| current.replace(context)).unwrap_or_default());
+        let enter = |current: &Cell<Option<Self>>| current.replace(context.or(current.get()));
+        let _restore = Restore(CURRENT.try_with(enter).unwrap_or_default());
         work()
     }
 }
@@ -60,6 +62,8 @@ mod tests {
                 });
             }));
             assert!(unwound.is_err());
+            assert_eq!(NonBlockingContext::current(), context(1));
+            NonBlockingContext::run(None, || assert_eq!(NonBlockingContext::current(), context(1)));
             assert_eq!(NonBlockingContext::current(), context(1));
         });
         assert_eq!(NonBlockingContext::current(), None);
