@@ -348,3 +348,89 @@ fn the_report_is_complete_as_text_and_as_json() {
     );
     drop((weights, unnamed));
 }
+
+/// Says that it takes its memory from itself, and panics when it is dropped.
+#[derive(Debug)]
+struct Ring(Arc<dyn MemoryResource<Host>>, Arc<AtomicUsize>);
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        std::panic::panic_any("dropped");
+    }
+}
+
+impl MemoryResource<Host> for Ring {
+    fn name(&self) -> &'static str {
+        "ring"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(request)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+
+    fn forget(&self) {}
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.0.statistics()
+    }
+
+    fn upstream(&self) -> Option<&dyn MemoryResource<Host>> {
+        Some(self)
+    }
+}
+
+#[test]
+fn a_chain_without_an_end_and_a_drop_that_panics_end_nothing() {
+    let dropped = Arc::<AtomicUsize>::default();
+    for is_used in [true, false] {
+        let (device, _) = device();
+        let ring = Ring(device.driver_memory(), dropped.clone());
+        device.set_memory_resource(MemoryKind::Device, Arc::new(ring)).unwrap();
+        if is_used {
+            let array = device.to_device(&[1u32, 2]).unwrap();
+            assert_eq!(array.driver_block(), (array.address(), array.byte_len()));
+            assert_eq!(device.memory_report().unwrap().kinds[0].resources.len(), 64);
+        }
+        device.flush().unwrap();
+        drop(device);
+    }
+    let patience = Instant::now() + Duration::from_secs(20);
+    while dropped.load(Ordering::SeqCst) < 2 && Instant::now() < patience {
+        std::thread::yield_now();
+    }
+    assert_eq!(dropped.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn pieces_as_large_as_can_be_said_are_as_large_as_there_is_memory() {
+    for largest in [usize::MAX, usize::MAX - 255, isize::MAX as usize] {
+        let raw = Host::open_with(&HostOptions::new().memory(1 << 20)).unwrap();
+        let device = Device::<Host>::from_raw(raw);
+        let options = PoolOptions::device(256).chunks(largest, largest).initial_size(largest);
+        let pool = Arc::new(Pool::new(device.driver_memory(), options));
+        device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
+        let array = device.to_device(&[1u8; 1000]).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [1; 1000]);
+        assert!(pool.statistics().reserved <= 1 << 20);
+    }
+}
+
+/// Users may say that the driver has taken everything while arrays are alive.
+#[test]
+fn counts_go_on_after_all_was_forgotten() {
+    let (device, _) = device();
+    let counting = Arc::new(StatisticsResource::new(device.driver_memory()));
+    device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap();
+    let first = device.uninit_array::<u8, _>(100).unwrap();
+    counting.forget();
+    drop(first);
+    device.flush().unwrap();
+    let second = device.uninit_array::<u8, _>(300).unwrap();
+    assert_eq!((counting.statistics().allocated, counting.statistics().blocks), (300, 1));
+    drop(second);
+}

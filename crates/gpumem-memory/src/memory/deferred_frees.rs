@@ -150,7 +150,7 @@ impl<B: Backend> DeferredFrees<B> {
                 has = resource.report().statistics;
             }
             idle = idle.saturating_add(free(&has));
-            in_flight += has.in_flight;
+            in_flight = in_flight.max(has.in_flight);
         }
         // The rest of a piece that is partly allocated stays: looking again would not help.
         self.note_idle_host(if in_flight > 0 { idle } else { idle.min(limit) });

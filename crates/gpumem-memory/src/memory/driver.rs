@@ -39,14 +39,19 @@ impl DriverStats {
         }
         self.allocations.fetch_add(1, Ordering::Relaxed);
         self.blocks.fetch_add(1, Ordering::Relaxed);
-        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         self.peak.fetch_max(allocated, Ordering::Relaxed);
         core.recorder.reserved(kind, bytes as i64);
     }
 
     fn forget(&self, bytes: usize) {
-        self.blocks.fetch_sub(1, Ordering::Relaxed);
-        self.allocated.fetch_sub(bytes, Ordering::Relaxed);
+        // A caller may have said before that the driver has taken everything.
+        let less = |count: &AtomicUsize, by: usize| {
+            let _ = count
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
+        };
+        less(&self.blocks, 1);
+        less(&self.allocated, bytes);
     }
 
     fn fail(&self) {

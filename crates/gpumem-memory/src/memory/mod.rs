@@ -6,6 +6,7 @@
 //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
 
 mod adaptors;
+mod chain;
 mod core;
 mod defer;
 mod deferred_free;

@@ -1,6 +1,6 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
-use super::pending_accesses::PendingAccesses;
+use super::{chain, pending_accesses::PendingAccesses};
 use crate::{
     memory::DeviceCore,
     track::{Timeline, is_same_device},
@@ -410,6 +410,8 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
 
     /// Address and length of the driver's block that holds an allocated one, for handing memory to another process.
     fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
-        self.upstream().map_or((block.address(), block.bytes()), |upstream| upstream.driver_block(block))
+        let own = (block.address(), block.bytes());
+        chain::one_deeper(|| self.upstream().map_or(own, |upstream| upstream.driver_block(block)))
+            .unwrap_or(own)
     }
 }

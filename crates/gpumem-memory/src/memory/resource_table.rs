@@ -290,6 +290,17 @@ pub fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> Po
     options.chunks(smallest.max(granule), largest)
 }
 
+impl<B: Backend> Drop for ResourceTable<B> {
+    /// Nobody is left to whom a panic of the user's could be told.
+    fn drop(&mut self) {
+        for foreign in self.foreign.get_mut().drain(..).flatten() {
+            if let Err(message) = user_code::run(|| drop(foreign)) {
+                tracing::error!(%message, "a memory resource has panicked when it was dropped");
+            }
+        }
+    }
+}
+
 impl<B: Backend> fmt::Debug for ResourceTable<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.all().map(|resource| resource.report().resource)).finish()

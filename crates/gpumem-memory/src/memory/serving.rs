@@ -2,6 +2,7 @@
 
 use super::{
     ResourceReport,
+    chain::DEEPEST,
     resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
 };
 use crate::{track::ErrorQueue, user_code};
@@ -13,9 +14,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-
-/// Most resources of one chain that a report looks at: one that says that it takes its memory from itself has no end.
-const DEEPEST: usize = 64;
 
 thread_local! {
     /// Whether this thread is inside a resource that may be the user's.

@@ -77,7 +77,8 @@ impl<B: Backend> MemoryResource<B> for StatisticsResource<B> {
             Ok(block) => {
                 self.allocations.fetch_add(1, Ordering::Relaxed);
                 self.blocks.fetch_add(1, Ordering::AcqRel);
-                let allocated = self.allocated.fetch_add(block.bytes(), Ordering::AcqRel) + block.bytes();
+                let allocated =
+                    self.allocated.fetch_add(block.bytes(), Ordering::AcqRel).saturating_add(block.bytes());
                 self.peak.fetch_max(allocated, Ordering::AcqRel);
             }
             Err(_) => {

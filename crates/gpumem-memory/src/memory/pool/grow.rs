@@ -26,7 +26,8 @@ impl<B: Backend> Pool<B> {
         if self.options.max_size.is_some_and(|limit| reserved.saturating_add(least) > limit) {
             return Err(self.exhausted(request));
         }
-        let mut wanted = self.options.next_chunk(least, gone, reserved).next_multiple_of(granule);
+        let whole = |bytes: usize| bytes.checked_next_multiple_of(granule).unwrap_or(bytes & !(granule - 1));
+        let mut wanted = whole(self.options.next_chunk(least, gone, reserved));
         loop {
             match self.upstream.allocate(&request.for_bytes(wanted, align)) {
                 Ok(block) => {
@@ -39,7 +40,7 @@ impl<B: Backend> Pool<B> {
                     return self.add_chunk(block, request, local_cache);
                 }
                 Err(error) if error.is_out_of_memory() && wanted > least => {
-                    wanted = (wanted / 2).max(least).next_multiple_of(granule);
+                    wanted = whole((wanted / 2).max(least));
                 }
                 Err(error) => return Err(error),
             }
