@@ -1,5 +1,5 @@
 //! Resources around resources: they compose, in any order, and count right.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
 use gpumem_core::{Error, ErrorKind, MemoryKind};
 use gpumem_host::{Host, HostOptions};
@@ -9,9 +9,10 @@ use gpumem_runtime::{
         FailureInjectingResource, FailurePlan, LimitingResource, MemoryBlock, MemoryRequest, MemoryResource,
         MemoryStatistics, Pool, PoolOptions, StatisticsResource, TrackingResource, Trim, named,
     },
+    trace::RecorderOptions,
 };
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 use std::time::{Duration, Instant};
@@ -433,4 +434,46 @@ fn counts_go_on_after_all_was_forgotten() {
     let second = device.uninit_array::<u8, _>(300).unwrap();
     assert_eq!((counting.statistics().allocated, counting.statistics().blocks), (300, 1));
     drop(second);
+}
+
+/// Records the device when it is asked for its numbers.
+#[derive(Debug)]
+struct Recording(Arc<dyn MemoryResource<Host>>, OnceLock<Device<Host>>, AtomicUsize);
+
+impl MemoryResource<Host> for Recording {
+    fn name(&self) -> &'static str {
+        "recording"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(request)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+
+    fn forget(&self) {}
+
+    fn statistics(&self) -> MemoryStatistics {
+        if let Some(device) = self.1.get()
+            && self.2.fetch_add(1, Ordering::SeqCst) < 3
+        {
+            drop(device.record_memory(RecorderOptions::default()).unwrap());
+        }
+        self.0.statistics()
+    }
+}
+
+#[test]
+fn resources_are_asked_without_a_lock_when_a_recording_starts() {
+    let (device, _) = device();
+    let resource = Arc::new(Recording(device.driver_memory(), OnceLock::new(), AtomicUsize::new(0)));
+    resource.1.set(device.clone()).unwrap();
+    device.set_memory_resource(MemoryKind::Device, resource.clone()).unwrap();
+    let (done, is_done) = std::sync::mpsc::channel();
+    let recorded = device.clone();
+    std::thread::spawn(move || done.send(recorded.record_memory(RecorderOptions::default()).is_ok()));
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(true));
+    assert!(resource.2.load(Ordering::SeqCst) >= 3);
 }

@@ -12,14 +12,13 @@ use std::sync::Arc;
 impl<B: Backend> DeviceCore<B> {
     /// Starts a recording, unless one is running.
     pub fn start_recording(&self, options: RecorderOptions) -> Option<Arc<EventLog>> {
-        self.recorder.start(|| {
-            let kinds = self.memory.in_use().filter_map(|(kind, resource)| {
-                let statistics = resource.report().statistics;
-                let granule = default_options(self, kind).alignment;
-                Some((kind.index()? as u8, statistics.reserved, statistics.allocated, granule))
-            });
-            let total = B::info(&self.raw).total_memory;
-            EventLog::new(options, InitialState { device: self.name(), total, kinds: kinds.collect() })
-        })
+        // Resources may be the user's: they are asked without a lock.
+        let kinds = self.memory.in_use().filter_map(|(kind, resource)| {
+            let statistics = resource.report().statistics;
+            let granule = default_options(self, kind).alignment;
+            Some((kind.index()? as u8, statistics.reserved, statistics.allocated, granule))
+        });
+        let (total, kinds) = (B::info(&self.raw).total_memory, kinds.collect());
+        self.recorder.start(|| EventLog::new(options, InitialState { device: self.name(), total, kinds }))
     }
 }
