@@ -65,6 +65,26 @@ impl<B: Backend> PinnedPages<B> {
         options: RegisterOptions,
     ) -> Result<PagePin> {
         core.check(operation)?;
+        let mut failed = Vec::new();
+        // SAFETY: the caller's promise.
+        let locked = unsafe { self.lock_all(core, operation, host, bytes, options, &mut failed) };
+        tell(core, failed);
+        locked
+    }
+
+    /// As [`lock`](Self::lock). What no call returns goes to `failed`: whoever is told of it may call the device.
+    ///
+    /// # Safety
+    /// As for [`lock`](Self::lock).
+    unsafe fn lock_all(
+        &self,
+        core: &DeviceCore<B>,
+        operation: &'static str,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+        failed: &mut Vec<Error>,
+    ) -> Result<PagePin> {
         let page = page_size();
         let first = host.addr().get() & !(page - 1);
         let last = host.addr().get().saturating_add(bytes).next_multiple_of(page);
@@ -76,7 +96,7 @@ impl<B: Backend> PinnedPages<B> {
             if let Some((start, segment)) = covering {
                 if !serves(segment.options, options) {
                     let why = "a page of it is locked already, with other options";
-                    pages.undo(core, &shares);
+                    pages.undo(core, &shares, failed);
                     return Err(core.error(operation, ErrorKind::Registration { why }));
                 }
                 segment.users += 1;
@@ -93,7 +113,7 @@ impl<B: Backend> PinnedPages<B> {
                 None => Err(core.error(operation, ErrorKind::InvalidArgument { why: "the address is zero" })),
             };
             let buffer = match register() {
-                Err(error) if is_registered(&error) && pages.unstick(core, &(at..end)) => register(),
+                Err(error) if is_registered(&error) && pages.unstick(core, &(at..end), failed) => register(),
                 outcome => outcome,
             };
             match core.note_loss(buffer) {
@@ -102,7 +122,7 @@ impl<B: Backend> PinnedPages<B> {
                     shares.push(at);
                 }
                 Err(error) => {
-                    pages.undo(core, &shares);
+                    pages.undo(core, &shares, failed);
                     return Err(error.in_operation(operation));
                 }
             }
@@ -126,7 +146,9 @@ impl<B: Backend> PinnedPages<B> {
     /// # Safety
     /// No work that uses the array is pending.
     pub unsafe fn unlock(&self, core: &DeviceCore<B>, lock: PagePin) {
-        self.0.lock().undo(core, &lock.segments);
+        let mut failed = Vec::new();
+        self.0.lock().undo(core, &lock.segments, &mut failed);
+        tell(core, failed);
     }
 
     /// Whether a byte lies in locked pages, or in pages that could not be unlocked.
@@ -143,6 +165,11 @@ impl<B: Backend> PinnedPages<B> {
     }
 }
 
+/// Tells errors that no call returns, without a lock.
+fn tell<B: Backend>(core: &DeviceCore<B>, failed: Vec<Error>) {
+    failed.into_iter().for_each(|error| core.errors.push(error));
+}
+
 /// Whether pages that were locked with `have` are good for `want`.
 fn serves(have: RegisterOptions, want: RegisterOptions) -> bool {
     (have.mapped || !want.mapped) && (have.portable || !want.portable) && (!have.read_only || want.read_only)
@@ -154,7 +181,7 @@ fn is_registered(error: &Error) -> bool {
 }
 
 impl<B: Backend> Pages<B> {
-    fn undo(&mut self, core: &DeviceCore<B>, shares: &[usize]) {
+    fn undo(&mut self, core: &DeviceCore<B>, shares: &[usize], failed: &mut Vec<Error>) {
         for start in shares {
             let Some(segment) = self.locked.get_mut(start) else { continue };
             segment.users -= 1;
@@ -169,14 +196,14 @@ impl<B: Backend> Pages<B> {
                     // The driver has let these pages be locked again, so it had unlocked them.
                     mem::forget(older.buffer);
                 }
-                core.errors.push(error);
+                failed.push(error);
             }
         }
     }
 
     /// Asks the driver once more to unlock those of these pages that could not be unlocked. Returns whether any was.
     #[cold]
-    fn unstick(&mut self, core: &DeviceCore<B>, pages: &Range<usize>) -> bool {
+    fn unstick(&mut self, core: &DeviceCore<B>, pages: &Range<usize>, failed: &mut Vec<Error>) -> bool {
         let meet = |(start, stuck): (&usize, &Stuck<B>)| {
             (*start < pages.end && pages.start < stuck.end).then_some(*start)
         };
@@ -194,7 +221,7 @@ impl<B: Backend> Pages<B> {
                 Ok(()) => any = true,
                 Err((buffer, error)) => {
                     self.stuck.insert(start, Stuck { end, generation, buffer });
-                    core.errors.push(error);
+                    failed.push(error);
                 }
             }
         }
