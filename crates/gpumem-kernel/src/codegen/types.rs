@@ -215,6 +215,7 @@ pub trait Numeric:
     + super::DeviceConst
     + Parameter
     + crate::NumberArgument
+    + super::Methods
     + super::Ordered
     + super::RaceFree
     + std::fmt::Debug

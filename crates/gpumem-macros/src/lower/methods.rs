@@ -2,7 +2,7 @@
 
 use super::{Lower, Order, Value, error, order_of};
 use crate::{names::VariableKind, number_methods::is_method_of_numbers};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprMethodCall, ExprPath, spanned::Spanned};
 
 /// Atomic changes of an element, and how many values they take.
@@ -37,20 +37,28 @@ impl Lower {
         let (host, seen) = (&receiver.host, &receiver.witness);
         let hosts = arguments.iter().map(|(value, _)| &value.host);
         let arguments_seen = arguments.iter().map(|(value, _)| &value.witness);
-        // Which of two zeros a float's own methods return is open.
+        // By a path, so that the method is that of the C++, whatever traits the user has. Which of two zeros a float's own methods
+        // return is open.
         let ordered = match (name.as_str(), arguments.len()) {
             ("min", 1) => Some(quote_spanned!(method.span()=> __gpumem::Ordered::min_of)),
             ("max", 1) => Some(quote_spanned!(method.span()=> __gpumem::Ordered::max_of)),
             _ => None,
         };
+        let known = known(method);
+        let known = quote_spanned!(method.span()=> __gpumem::Methods::#known);
         let (host, witness) = match ordered {
             Some(function) => (
                 quote_spanned!(call.span()=> #function(#host, #(#hosts),*)),
                 quote_spanned!(call.span()=> #function(#seen, #(#arguments_seen),*)),
             ),
+            // rustc says as of a method what a number does not have.
+            None if arguments.is_empty() => (
+                quote_spanned!(call.span()=> #known(#host)),
+                quote_spanned!(call.span()=> #seen #dot #method()),
+            ),
             None => (
-                quote_spanned!(call.span()=> #host #dot #method(#(#hosts),*)),
-                quote_spanned!(call.span()=> #seen #dot #method(#(#arguments_seen),*)),
+                quote_spanned!(call.span()=> #known(#host, #(#hosts),*)),
+                quote_spanned!(call.span()=> #known(#seen, #(#arguments_seen),*)),
             ),
         };
         let (function, trees) = (format!("rust::{name}"), values.iter().map(|(value, _)| &value.tree));
@@ -144,7 +152,16 @@ impl Lower {
         };
         let value = self.expression(argument)?;
         let (from, seen) = self.seen(&value.witness, argument.span());
-        let (host, function, tree) = (&value.host, path.to_token_stream(), &value.tree);
+        let (ty, last) = type_of(path)?;
+        // By the trait, whatever functions of this name the type has from the user.
+        let function = match name.as_str() {
+            "from" => quote_spanned!(path.span()=> <#ty as ::core::convert::From<_>>::#last),
+            _ => {
+                let known = known(&last);
+                quote_spanned!(path.span()=> <#ty as __gpumem::Methods>::#known)
+            }
+        };
+        let (host, tree) = (&value.host, &value.tree);
         let host = quote_spanned!(call.span()=> #function(#host));
         let (to, witness) = self.seen(&quote_spanned!(call.span()=> #function(#seen)), call.span());
         let tree = match name.as_str() {
@@ -168,6 +185,24 @@ impl Lower {
         let made = quote_spanned!(call.span()=> __gpumem::Language::new_complex(#path(#(#seen),*)));
         let (number, witness) = self.seen(&made, call.span());
         Ok(Value { host, witness, before, tree: quote!(E::List(#number, &[#(#trees),*])), order })
+    }
+}
+
+/// The name of a method in the expansion's trait.
+fn known(method: &syn::Ident) -> syn::Ident {
+    quote::format_ident!("{method}_of", span = method.span())
+}
+
+/// The type before the last part of a path, and that part.
+fn type_of(path: &ExprPath) -> syn::Result<(syn::TypePath, syn::Ident)> {
+    let mut ty = path.path.clone();
+    let Some(last) = ty.segments.pop().map(|last| last.into_value().ident) else {
+        return error(path, "a function of a type is named as `f64::from`");
+    };
+    ty.segments.pop_punct();
+    match (&path.qself, ty.segments.is_empty()) {
+        (None, false) => Ok((syn::TypePath { qself: None, path: ty }, last)),
+        _ => error(path, "a function of a type is named as `f64::from`"),
     }
 }
 

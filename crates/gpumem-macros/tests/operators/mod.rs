@@ -250,18 +250,7 @@ pub(crate) fn casts(
 }
 
 /// A half-precision type, as kernels use it.
-pub(crate) trait Half:
-    gpumem::Element
-    + gpumem::kernel::DeviceType
-    + PartialOrd
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-    + std::ops::Rem<Output = Self>
-    + std::ops::Neg<Output = Self>
-    + std::ops::AddAssign
-{
+pub(crate) trait Half: Numeric + std::ops::Neg<Output = Self> {
     fn from_f32(value: f32) -> Self;
     fn to_f32(self) -> f32;
 }

@@ -188,14 +188,24 @@ macro_rules! parting {
         #[gpumem::kernel(unsafe)]
         fn $barriers(y: SliceMut<u32>) {
             let i = global_id(0);
-            if i < 2 { barrier(Local); y[i] = 1; } else { barrier(Local); y[i] = 2; }
+            if i < 2 {
+                barrier(Local);
+                y[i] = 1;
+            } else {
+                barrier(Local);
+                y[i] = 2;
+            }
         }
 
         // SAFETY: each work-item writes its own element.
         #[gpumem::kernel(unsafe)]
         fn $waves(y: SliceMut<u32>) {
             let i = global_id(0);
-            if i < 2 { y[i] = wave_sum(1); } else { y[i] = wave_sum(2); }
+            if i < 2 {
+                y[i] = wave_sum(1);
+            } else {
+                y[i] = wave_sum(2);
+            }
         }
     };
 }
@@ -207,8 +217,67 @@ fn work_items_part_also_where_a_macro_has_written_both_ways() {
     let stream = device.stream().unwrap();
     for (kernel, what) in [(barriers_apart(), "barrier"), (waves_apart(), "wave")] {
         let mut y = [0u32; 4];
-        let launched = kernel.load(&device).unwrap().launch(&stream, &config_for_items(4, 4), (InOut(&mut y),));
+        let launched =
+            kernel.load(&device).unwrap().launch(&stream, &config_for_items(4, 4), (InOut(&mut y),));
         let message = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
         assert!(message.contains("waits at") && message.contains(what), "{message}");
     }
+}
+
+/// Has methods and functions of the names that kernels know, for numbers too.
+trait Others: Sized {
+    fn plus(self, other: Self) -> Self;
+    fn signum(self) -> Self;
+    fn from_f32(value: f32) -> Self;
+}
+
+macro_rules! others {
+    ($($t:ty)*) => {$(
+        impl Others for $t {
+            fn plus(self, _: Self) -> Self {
+                1000.0 as $t
+            }
+            fn signum(self) -> Self {
+                2000.0 as $t
+            }
+            fn from_f32(_: f32) -> Self {
+                3000.0 as $t
+            }
+        }
+    )*};
+}
+others!(f32);
+
+#[gpumem::kernel]
+fn methods_of_the_user(y: Own<f32>) {
+    let i = global_id(0);
+    if i < y.len() {
+        y[own()] = y[own()].plus(1.5);
+    }
+}
+
+/// As a generic kernel sees them, they come before all others.
+#[gpumem::kernel]
+fn generic_methods_of_the_user<T: Numeric + Others>(y: Own<T>, one: T) {
+    let i = global_id(0);
+    if i < y.len() {
+        y[own()] = y[own()].plus(one) * y[own()].signum();
+    }
+}
+
+#[test]
+fn methods_are_those_of_the_list() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let mut y = [2.0f32, -5.0];
+    let kernel = methods_of_the_user().load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items(2, 2), (InOut(&mut y),)).unwrap();
+    assert_eq!(y, [3.5, -3.5]);
+    let kernel = generic_methods_of_the_user::<f32>().load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items(2, 2), (InOut(&mut y), 1.0)).unwrap();
+    assert_eq!(y, [4.5, 2.5]);
+    assert_eq!(
+        (Others::plus(1.0f32, 1.0), Others::signum(1.0f32), <f32 as Others>::from_f32(1.0)),
+        (1000.0, 2000.0, 3000.0)
+    );
 }
