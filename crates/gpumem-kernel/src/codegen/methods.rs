@@ -1,6 +1,7 @@
 //! The methods of numbers that kernels know. The host calls them here, whatever traits with methods of these names are in the
 //! user's scope: they are words of the language, as `global_id` is, and the C++ has one meaning for each.
 
+use super::Language;
 use gpumem_simt::Number;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -36,6 +37,41 @@ impl<T: PrimInt> Whole for T {}
 pub trait Natural {}
 impl<T: PrimInt + Unsigned> Natural for T {}
 
+/// A type with `==` and `!=`, which are those of the C++.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no `==` and `!=` in kernels",
+    note = "numbers have, complex numbers, `bool`, and enums with `#[derive(DeviceRecord)]`"
+)]
+pub trait Comparable {}
+impl<T: Methods> Comparable for T {}
+impl Comparable for gpumem_runtime::Bool {}
+
+/// A type that `T::from` makes, and of which it makes others.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not converted in kernels",
+    note = "numbers are, `bool` and `Bool`: an enum is cast, as `mode as u32`"
+)]
+pub trait Convertible {}
+impl<T: Methods> Convertible for T {}
+impl Convertible for gpumem_runtime::Bool {}
+
+impl Language {
+    /// Takes a value that is converted, and gives it back.
+    pub fn convertible<T: Convertible>(value: T) -> T {
+        value
+    }
+
+    /// Takes a value that stands beside an operator, and gives it back.
+    pub fn operand<T: Methods>(value: T) -> T {
+        value
+    }
+
+    /// The same beside `==` and `!=`.
+    pub fn comparable<T: Comparable>(value: T) -> T {
+        value
+    }
+}
+
 /// Refuses a method that a type does not have, when the program is built.
 #[allow(clippy::empty_loop)]
 fn unknown<T, R>() -> R {
@@ -52,8 +88,9 @@ macro_rules! methods {
     ($($(#[$bound:ident])? fn $name:ident($($argument:ident: $ty:ty),*) -> $output:ty;)*) => {
         /// The methods of a number, under names of their own: generic kernels have those of other traits, too.
         #[diagnostic::on_unimplemented(
-            message = "`{Self}` has no methods of numbers in kernels",
-            note = "numbers and complex numbers have, and so has `T` with `T: Numeric`"
+            message = "`{Self}` has no methods and operators in kernels",
+            label = "this is no number",
+            note = "numbers and complex numbers have, and so has `T` with `T: Numeric`; an enum has `==` and `!=`"
         )]
         pub trait Methods: Copy + sealed::Sealed {
             /// Its bits, as a number.
@@ -259,6 +296,14 @@ macro_rules! integers {
 integers! {
     u8 u8 { unsigned } u16 u16 { unsigned } u32 u32 { unsigned } u64 u64 { unsigned } usize usize { unsigned }
     i8 u8 { signed } i16 u16 { signed } i32 u32 { signed } i64 u64 { signed } isize usize { signed }
+}
+
+/// It has operators.
+impl sealed::Sealed for bool {}
+impl Methods for bool {
+    type Bits = Self;
+    type Magnitude = Self;
+    type Part = Self;
 }
 
 impl<T> sealed::Sealed for Complex<T> {}

@@ -29,13 +29,13 @@ pub use constant::{Constant, DeviceConst};
 pub use function::{Answer, BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
-pub use methods::{Methods, Natural, Real, Whole};
+pub use methods::{Comparable, Convertible, Methods, Natural, Real, Whole};
 pub use names::{IsName, Name};
 pub use order::Ordered;
 pub use origin::{Language, Origin};
 pub use parameter::{RaceFree, Unpack};
 pub use print::{Parameter, PrintedProgram};
-pub use record::{FieldOf, FieldType, Record, RecordField, field};
+pub use record::{FieldOf, FieldType, Record, RecordField, WithoutDeref, field};
 /// The standard library, whatever the user's crate calls by its name.
 pub use std as rust;
 /// A `String`.

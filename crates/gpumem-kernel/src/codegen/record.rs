@@ -4,7 +4,7 @@ use super::{DeviceType, Form, TypeInfo};
 use crate::identifier::is_identifier;
 use bytemuck::zeroed_box;
 use gpumem_core::Element;
-use std::fmt::Write;
+use std::{fmt::Write, ops::Deref};
 
 /// A structure as C++ has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,20 @@ pub fn field<T: Element + DeviceType>(value: &T) -> &dyn FieldType {
     value
 }
 
+/// A record without `Deref`, by which a field could be one of another structure. One with it has two implementations, and a check
+/// that names neither does not compile.
+pub trait WithoutDeref<Known> {}
+impl<R> WithoutDeref<()> for R {}
+impl<R: Deref> WithoutDeref<[(); 1]> for R {}
+
 impl<R> FieldOf<R> {
+    /// Does not compile for a record that implements `Deref`.
+    pub const fn has_no_deref<Known>()
+    where
+        R: WithoutDeref<Known>,
+    {
+    }
+
     /// The field at `offset` that both functions borrow, of which the second needs one that kernels have.
     pub const fn new<T>(
         name: &'static str,
@@ -113,6 +126,7 @@ macro_rules! __device_record {
                 |&$name { $field: ref value, .. }| $crate::codegen::field(value),
             )),+];
             const _: () = $crate::codegen::FieldOf::check($text, FIELDS, |&$name { $($field: _),+ }| ());
+            const _: () = $crate::codegen::FieldOf::<$name>::has_no_deref();
 
             // SAFETY: zeros are a value of each field, which is plain data.
             unsafe impl $crate::codegen::bytemuck::Zeroable for $name {}
@@ -139,6 +153,8 @@ macro_rules! __device_record {
 macro_rules! __device_enum {
     ($name:ident $number:ident) => {
         const _: () = {
+            impl $crate::codegen::Comparable for $name {}
+
             // SAFETY: it is cast to this number, which is what device code has.
             #[diagnostic::do_not_recommend]
             unsafe impl $crate::codegen::DeviceType for $name {

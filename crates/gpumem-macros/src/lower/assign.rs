@@ -1,7 +1,9 @@
 //! Reading and writing places: variables, fields of tuples, elements of arrays.
 
 use super::{
-    Code, Lower, Order, Value, error, local, order_of,
+    Code, Lower, Order, Value, error,
+    expressions::operand,
+    local, order_of,
     parts::{Part, leads_to_part},
     witness,
 };
@@ -204,7 +206,8 @@ impl Lower {
         let (op, number) = (&binary.op, self.watch(binary.left.span()));
         let watcher = witness(number, binary.left.span());
         before.push(quote!(S::AssignWith(#text, #number, &#tree, &#value)));
-        let look = quote_spanned!(binary.left.span()=> let _ = #watcher.of(&#tokens););
+        let (place, seen) = (operand(&tokens, binary.left.span()), operand(&seen, binary.right.span()));
+        let look = quote_spanned!(binary.left.span()=> let _ = #watcher.of(&#place););
         Ok(Code { host: quote!(#tokens #op #host;), witness: quote!(#tokens #op #seen; #look), tree: before })
     }
 
@@ -238,7 +241,8 @@ impl Lower {
         with: Option<(&str, &BinOp)>,
         span: Span,
     ) -> syn::Result<Code> {
-        let right = (self.expression(value)?, value.span());
+        let right_span = value.span();
+        let right = (self.expression(value)?, right_span);
         let array = self.array(&index.expr)?;
         let (positions, write) = self.position(&index.index)?;
         let mut values = vec![right];
@@ -284,8 +288,14 @@ impl Lower {
                           see: Option<TokenStream>| {
             let (function, target) = storing(index, array_form, array.is_local);
             let old = old(array_form);
-            let new = quote_spanned!(op.span()=> #old #op #kept);
-            let new = see.map_or(quote!(#new), |see| quote_spanned!(span=> #see.see(#new)));
+            let new = match see {
+                None => quote_spanned!(op.span()=> #old #op #kept),
+                Some(see) => {
+                    let (old, kept) = (operand(&old, index.span()), operand(&quote!(#kept), right_span));
+                    let new = quote_spanned!(op.span()=> #old #op #kept);
+                    quote_spanned!(span=> #see.see(#new))
+                }
+            };
             quote_spanned!(span=> { let #kept = #value; let #at_name = #at; let #new_name = #new; #function(#target, #at_name, #new_name) };)
         };
         let host = write_back(&array.host, &at.host, &value.host, None);

@@ -136,11 +136,16 @@ impl Lower {
         let (host_a, host_b, seen_a, seen_b, tree_a, tree_b) =
             (&a.host, &b.host, &a.witness, &b.witness, &a.tree, &b.tree);
         let host = quote!(#host_a #op #host_b);
-        let result = quote!(#seen_a #op #seen_b);
         let compares = matches!(
             op,
             BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_)
         );
+        let checked = match op {
+            BinOp::Eq(_) | BinOp::Ne(_) => comparable,
+            _ => operand,
+        };
+        let (seen_a, seen_b) = (checked(seen_a, binary.left.span()), checked(seen_b, binary.right.span()));
+        let result = quote!(#seen_a #op #seen_b);
         let (witness, tree) = if compares {
             (result, quote!(E::Compare(#text, &#tree_a, &#tree_b)))
         } else {
@@ -192,6 +197,7 @@ impl Lower {
         let value = self.expression(&unary.expr)?;
         let (host, seen, tree) = (&value.host, &value.witness, &value.tree);
         let host = quote!(#op #host);
+        let seen = operand(seen, unary.expr.span());
         let (number, witness) = self.seen(&quote!(#op #seen), unary.span());
         let tree = quote!(E::#constructor(#number, &#tree));
         Ok(Value { host, witness, tree, ..value })
@@ -270,6 +276,17 @@ impl Lower {
         let watcher = witness(number, name.span());
         (number, quote_spanned!(name.span()=> let _ = #watcher.of(&#name);))
     }
+}
+
+/// A value that stands beside an operator, in the copy for rustc: a number, so that the operator is that of the language and not
+/// one of the user's.
+pub(super) fn operand(seen: &TokenStream, span: Span) -> TokenStream {
+    quote_spanned!(span=> (__gpumem::Language::operand(#seen)))
+}
+
+/// The same beside `==` and `!=`.
+fn comparable(seen: &TokenStream, span: Span) -> TokenStream {
+    quote_spanned!(span=> (__gpumem::Language::comparable(#seen)))
 }
 
 /// The type in C++ that the suffix of a literal names.

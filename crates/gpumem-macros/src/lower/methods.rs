@@ -2,6 +2,7 @@
 
 use super::{Lower, Order, Value, error, order_of};
 use crate::{names::VariableKind, number_methods::is_method_of_numbers};
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprMethodCall, ExprPath, spanned::Spanned};
 
@@ -151,7 +152,9 @@ impl Lower {
             return error(call, format!("`{name}` takes one value"));
         };
         let value = self.expression(argument)?;
-        let (from, seen) = self.seen(&value.witness, argument.span());
+        // Both are numbers, between which no user can write a `From`.
+        let given = convertible(&value.witness, argument.span());
+        let (from, seen) = self.seen(&given, argument.span());
         let (ty, last) = type_of(path)?;
         // By the trait, whatever functions of this name the type has from the user.
         let function = match name.as_str() {
@@ -163,7 +166,8 @@ impl Lower {
         };
         let (host, tree) = (&value.host, &value.tree);
         let host = quote_spanned!(call.span()=> #function(#host));
-        let (to, witness) = self.seen(&quote_spanned!(call.span()=> #function(#seen)), call.span());
+        let made = convertible(&quote_spanned!(call.span()=> #function(#seen)), call.span());
+        let (to, witness) = self.seen(&made, call.span());
         let tree = match name.as_str() {
             "from_bits" => quote!(E::Bits(#to, &#tree)),
             _ => quote!(E::Cast(#from, #to, &#tree)),
@@ -186,6 +190,11 @@ impl Lower {
         let (number, witness) = self.seen(&made, call.span());
         Ok(Value { host, witness, before, tree: quote!(E::List(#number, &[#(#trees),*])), order })
     }
+}
+
+/// A number that is made of another, or of which another is made, in the copy for rustc.
+fn convertible(seen: &TokenStream, span: Span) -> TokenStream {
+    quote_spanned!(span=> (__gpumem::Language::convertible(#seen)))
 }
 
 /// The name of a method in the expansion's trait.

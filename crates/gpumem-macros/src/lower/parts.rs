@@ -3,7 +3,7 @@
 //! Work-items may use different fields of one record at the same time. So the host reads and writes only the part that is
 //! named, as a GPU does, by its place in the element.
 
-use super::{Code, Lower, Order, error, local, order_of, witness};
+use super::{Code, Lower, Order, error, expressions::operand, local, order_of, witness};
 use crate::names::VariableKind;
 use crate::names::member_name;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -198,7 +198,10 @@ impl Lower {
         };
         let change = match with {
             None => quote_spanned!(span=> #element #path = #kept;),
-            Some((_, op)) => quote_spanned!(op.span()=> #element #path = #element #path #op #kept;),
+            Some((_, op)) => {
+                let (old, kept) = (operand(&quote!(#element #path), span), operand(&quote!(#kept), span));
+                quote_spanned!(op.span()=> #element #path = #old #op #kept;)
+            }
         };
         let seen = quote_spanned!(span=> {
             let #kept = #seen_value;

@@ -59,24 +59,7 @@ pub fn reads(x: Slice<Plain>, y: Own<u32>) {
     }
 }
 
-/// The user's code may take an index and give it back.
-trait Same {
-    fn recip(self) -> Self;
-}
-
-impl Same for OwnId<'_, 1> {
-    fn recip(self) -> Self {
-        self
-    }
-}
-
-#[gpumem::kernel]
-pub fn by_method(y: Own<u32>) {
-    let same = own().recip();
-    y[same] += 1;
-}
-
-/// A function of kernels takes one, too.
+/// A function of kernels takes an index.
 #[gpumem::device]
 fn first(at: OwnId<'_, 1>, y: Own<u32>) -> u32 {
     y[at] + at[0] as u32

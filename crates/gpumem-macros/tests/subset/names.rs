@@ -4,7 +4,6 @@ use gpumem::{
     Device, DeviceRecord,
     kernel::{InOut, config_for_items, prelude::*},
 };
-use std::ops::{Deref, DerefMut};
 
 macro_rules! two_arrays {
     ($name:ident, $t:ty) => {
@@ -93,93 +92,6 @@ fn an_assertion_is_that_of_rust() {
     let mut y = [9u32];
     let launched = kernel.launch(&stream, &config_for_items(1, 1), (InOut(&mut y),));
     launched.and_then(|()| stream.synchronize()).unwrap_err();
-}
-
-#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
-#[repr(C)]
-struct Inner {
-    v: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
-#[repr(C)]
-struct Wrap {
-    inner: Inner,
-}
-
-impl Deref for Wrap {
-    type Target = Inner;
-    fn deref(&self) -> &Inner {
-        &self.inner
-    }
-}
-
-impl DerefMut for Wrap {
-    fn deref_mut(&mut self) -> &mut Inner {
-        self.inner.v += 1;
-        &mut self.inner
-    }
-}
-
-/// Its target is no part of it.
-#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
-#[repr(C)]
-struct Elsewhere {
-    w: u32,
-}
-
-impl Deref for Elsewhere {
-    type Target = Inner;
-    fn deref(&self) -> &Inner {
-        &Inner { v: 7 }
-    }
-}
-
-impl DerefMut for Elsewhere {
-    fn deref_mut(&mut self) -> &mut Inner {
-        self.w = 5;
-        Box::leak(Box::new(Inner { v: 7 }))
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, DeviceRecord, PartialEq)]
-#[repr(C)]
-struct Outer {
-    a: Wrap,
-    b: Elsewhere,
-}
-
-#[gpumem::kernel]
-fn reads_through_deref(x: Slice<Outer>, y: Own<u32>) {
-    let i = global_id(0);
-    if i < y.len() {
-        y[own()] = x[0].a.v;
-    }
-}
-
-#[gpumem::kernel]
-fn reads_elsewhere(x: Slice<Outer>, y: Own<u32>) {
-    let i = global_id(0);
-    if i < y.len() {
-        y[own()] = x[0].b.v;
-    }
-}
-
-#[test]
-fn a_read_of_a_part_runs_nothing_on_the_element() {
-    let device = Device::open("host").unwrap();
-    let stream = device.stream().unwrap();
-    let x = stream.to_device(&[Outer::default()]).unwrap();
-    let kernel = reads_through_deref().load(&device).unwrap();
-    let mut y = vec![1u32; 100];
-    kernel.launch(&stream, &config_for_items(100, 64), (&x, InOut(&mut y))).unwrap();
-    assert_eq!((x.get(0).unwrap(), y), (Outer::default(), vec![0; 100]));
-
-    let kernel = reads_elsewhere().load(&device).unwrap();
-    let mut y = [1u32];
-    let launched = kernel.launch(&stream, &config_for_items(1, 1), (&x, InOut(&mut y)));
-    let message = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
-    assert!(message.contains("does not lie in the element"), "{message}");
 }
 
 macro_rules! parting {

@@ -22,6 +22,9 @@ mod race_free {
                 }
                 pub fn name<const N: usize>() {}
                 pub fn is_name<const N: usize, T>(_: T) {}
+                pub fn operand<T>(value: T) -> T {
+                    value
+                }
                 pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
                     T::device_type()
                 }
