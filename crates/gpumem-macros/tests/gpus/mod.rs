@@ -60,7 +60,7 @@ fn on_simulated_gpu(test: &str, folder: &Path) {
 }
 
 /// Returns a folder in which the simulator has the name of AMD's thunk.
-fn simulator() -> Result<PathBuf, String> {
+pub(crate) fn simulator() -> Result<PathBuf, String> {
     if !place::has_disassembler() {
         return Err("AMD's comgr, by which it reads machine code, is not installed".to_owned());
     }

@@ -1,8 +1,10 @@
-//! Random kernels: loops, branches, barriers, operations of waves, exits, values kept across barriers, hidden names.
+//! Random kernels: loops, branches, barriers, operations of waves, exits, values kept across barriers, hidden names. Some are
+//! hostile: a macro writes them with names of its caller beside its own of the same letters, labels among them, with constants in
+//! patterns, and beside a trait of the user's with methods that kernels know.
 //!
 //! None of them races, so each has one result, whatever the order of its work-items. Some part at a barrier, which is a fault.
 
-use std::{fmt::Write, ops::Range};
+use std::{fmt::Write, ops::Range, path::Path};
 
 /// Work-items of a group: a whole wave of 32, and a part of one.
 const GROUP: usize = 40;
@@ -31,6 +33,9 @@ struct Variable {
 }
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "float", "sum"];
+/// Names of a macro, and of its caller.
+const HOSTILE: [&str; 8] = ["a", "$a", "b", "$b", "c", "$c", "float", "$a"];
+const LABELS: [&str; 3] = ["'a", "$l", ""];
 
 struct Writer {
     dice: Dice,
@@ -44,16 +49,28 @@ struct Writer {
     /// Counters that must come to their end.
     reserved: usize,
     statements: usize,
+    hostile: bool,
+    /// The labels of the loops that may be left.
+    labels: Vec<&'static str>,
 }
 
-/// The source of a program that runs the kernels of some seeds.
-pub(crate) fn program(seeds: Range<u64>) -> String {
+fn is_hostile(seed: u64) -> bool {
+    seed % 5 == 4
+}
+
+/// The source of a program that runs the kernels of some seeds. `simulator` is where AMD's simulated GPU is.
+pub(crate) fn program(seeds: Range<u64>, simulator: Option<&Path>) -> String {
     let kernels: String = seeds.clone().map(kernel).collect();
-    let names: String = seeds.map(|seed| format!("        k{seed}(),\n")).collect();
+    let names = |hostile: bool| -> String {
+        let seeds = seeds.clone().filter(|seed| is_hostile(*seed) == hostile);
+        seeds.map(|seed| format!("        k{seed}(),\n")).collect()
+    };
+    let (plain, hostile) = (names(false), names(true));
     let run = include_str!("run.rs");
     format!(
-        "#![allow(warnings)]\n{run}\nconst GROUP: usize = {GROUP};\n{kernels}\n\
-        fn all() -> Vec<KernelDef<(SliceMut<i64>,)>> {{\n    vec![\n{names}    ]\n}}\n"
+        "#![allow(warnings)]\n{run}\nconst GROUP: usize = {GROUP};\nconst SIMULATOR: Option<&str> = {simulator:?};\n{kernels}\n\
+        fn all() -> Vec<KernelDef<(SliceMut<i64>,)>> {{\n    vec![\n{plain}    ]\n}}\n\
+        fn hostile() -> Vec<KernelDef<(SliceMut<i64>,)>> {{\n    vec![\n{hostile}    ]\n}}\n"
     )
 }
 
@@ -68,6 +85,8 @@ fn kernel(seed: u64) -> String {
         loops: 0,
         reserved: 0,
         statements: 0,
+        hostile: is_hostile(seed),
+        labels: Vec::new(),
     };
     writer.dice.below(2);
     writer.line(format!("let tile = shared::<i64>([{GROUP}]);"));
@@ -92,7 +111,13 @@ fn kernel(seed: u64) -> String {
     }
     writer.line(format!("out[i] = {all};"));
     let body = writer.text;
-    format!("\n#[gpumem::kernel(unsafe)]\nfn k{seed}(out: SliceMut<i64>) {{\n{body}}}\n")
+    let text = format!("\n#[gpumem::kernel(unsafe)]\nfn k{seed}(out: SliceMut<i64>) {{\n{body}}}\n");
+    if !is_hostile(seed) {
+        return text;
+    }
+    format!(
+        "\nmacro_rules! m{seed} {{\n($a:ident $b:ident $c:ident $l:tt) => {{{text}}};\n}}\nm{seed}!(a b c 'a);\n"
+    )
 }
 
 impl Writer {
@@ -114,6 +139,9 @@ impl Writer {
     fn value(&mut self, common: bool) -> String {
         let a = self.leaf(common);
         let b = self.leaf(common);
+        if self.hostile && self.dice.one_in(3) {
+            return self.hostile_value(&a, &b, common);
+        }
         match self.dice.below(8) {
             0 => a,
             1 => format!("{a}.wrapping_add({b})"),
@@ -124,6 +152,26 @@ impl Writer {
             6 if !common => format!("if {a} > {b} {{ {b} }} else {{ {a} & 1023 }}"),
             _ => format!("({a} & {b})"),
         }
+    }
+
+    /// A method that a trait of the user's has too, or a `match` with constants and names.
+    fn hostile_value(&mut self, a: &str, b: &str, common: bool) -> String {
+        let name = self.name();
+        match self.dice.below(4) {
+            _ if common => format!("{a}.plus({b})"),
+            0 => format!("{a}.plus({b}).signum()"),
+            1 => format!("match {a} & 3 {{ LEAST => {b}, {name} if {name} > 2 => {name} ^ {b}, _ => {a} }}"),
+            2 => {
+                format!("match {a} & 7 {{ LEAST | MOST => {a}, {name} => {name}.wrapping_mul(5).plus({b}) }}")
+            }
+            _ => format!("{{ let {name} = {a} & 255; {name}.wrapping_mul({name}) ^ ({b} & 255) }}"),
+        }
+    }
+
+    /// The label of a loop, with the mark after it.
+    fn label(&mut self) -> (&'static str, String) {
+        let label = if self.hostile { LABELS[self.dice.below(3) as usize] } else { "" };
+        (label, if label.is_empty() { String::new() } else { format!("{label}: ") })
     }
 
     fn condition(&mut self, common: bool) -> String {
@@ -143,7 +191,8 @@ impl Writer {
 
     /// A name that nothing needs any more, or one that is hidden.
     fn name(&mut self) -> &'static str {
-        NAMES[self.dice.below(NAMES.len() as u64) as usize]
+        let names = if self.hostile { HOSTILE } else { NAMES };
+        names[self.dice.below(names.len() as u64) as usize]
     }
 
     fn declare(&mut self, name: &'static str, mutable: bool, common: bool) {
@@ -155,7 +204,19 @@ impl Writer {
         self.scope.iter().all(|variable| variable.name != name)
     }
 
-    fn block(&mut self, together: bool, in_loop: bool) {
+    /// The body of a branch, or of a loop with this label.
+    fn block(&mut self, together: bool, around: Option<&'static str>) {
+        let labels = self.labels.clone();
+        if !together {
+            self.labels.clear();
+        } else if let Some(label) = around {
+            self.labels.push(label);
+        }
+        self.statements_of_block(together, around.is_some());
+        self.labels = labels;
+    }
+
+    fn statements_of_block(&mut self, together: bool, in_loop: bool) {
         let (scope, was_together, loops) = (self.scope.clone(), self.together, self.loops);
         self.together = together;
         self.loops = if !together { 0 } else { loops + usize::from(in_loop) };
@@ -206,10 +267,10 @@ impl Writer {
                 let common = self.together && !self.dice.one_in(3);
                 let condition = if common { self.common_condition() } else { self.condition(false) };
                 self.line(format!("if {condition} {{"));
-                self.block(common, false);
+                self.block(common, None);
                 if self.dice.one_in(2) {
                     self.line("} else {");
-                    self.block(common, false);
+                    self.block(common, None);
                 }
                 self.line("}");
             }
@@ -220,12 +281,13 @@ impl Writer {
                 let reversed = if self.dice.one_in(3) { ".rev()" } else { "" };
                 let range =
                     if reversed.is_empty() { format!("0..{end}") } else { format!("(0..{end}){reversed}") };
-                self.line(format!("for k in {range} {{"));
+                let (label, mark) = self.label();
+                self.line(format!("{mark}for k in {range} {{"));
                 let is_new = self.is_free("k");
                 if is_new {
                     self.scope.push(Variable { name: "k", mutable: false, common: together });
                 }
-                self.block(together, true);
+                self.block(together, Some(label));
                 self.scope.retain(|variable| variable.name != "k" || !is_new);
                 self.line("}");
             }
@@ -234,18 +296,25 @@ impl Writer {
                 self.reserved += 1;
                 let together = self.together && !self.dice.one_in(4);
                 self.line(format!("let mut {counter} = 0;"));
-                self.line(format!("while {counter} < {} {{", 1 + self.dice.0 % 3));
+                let (label, mark) = self.label();
+                self.line(format!("{mark}while {counter} < {} {{", 1 + self.dice.0 % 3));
                 self.depth += 1;
                 self.line(format!("{counter} += 1;"));
                 self.depth -= 1;
-                self.block(together, true);
+                self.block(together, Some(label));
                 self.line("}");
             }
             13 if self.loops > 0 => {
                 let condition = self.common_condition();
                 let word = if self.dice.one_in(2) { "break" } else { "continue" };
                 self.line(format!("if {condition} {{"));
-                self.line(format!("    {word};"));
+                let labels: Vec<&str> =
+                    self.labels.iter().copied().filter(|label| !label.is_empty()).collect();
+                let label = match labels.len() {
+                    0 => "",
+                    count => labels[self.dice.below(count as u64) as usize],
+                };
+                self.line(format!("    {word} {label};"));
                 self.line("}");
             }
             14 if self.dice.one_in(6) && self.together => {

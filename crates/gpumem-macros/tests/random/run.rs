@@ -9,6 +9,26 @@ use gpumem_cuda::Cuda;
 use gpumem_roc::Roc;
 
 const GROUPS: usize = 3;
+/// Says that the program was started with the simulated GPU on its library path.
+const SIMULATED: &str = "GPUMEM_KERNELS_SIMULATED";
+
+const LEAST: i64 = 0;
+const MOST: i64 = 3;
+
+/// Methods that kernels know, with other results.
+trait Hostile: Sized {
+    fn plus(self, other: Self) -> Self;
+    fn signum(self) -> Self;
+}
+
+impl Hostile for i64 {
+    fn plus(self, _: i64) -> i64 {
+        1_000_003
+    }
+    fn signum(self) -> i64 {
+        1_000_033
+    }
+}
 
 fn host(wave_size: u32) -> Device<Host> {
     Device::from_raw(Host::open_with(&HostOptions::new().wave_size(wave_size)).unwrap())
@@ -49,13 +69,29 @@ fn on_gpu<B: Backend>(name: &str, all: &[KernelDef<(SliceMut<i64>,)>]) {
     println!("{compared} of {} gave the same on {device:?}", all.len());
 }
 
+/// Starts the program again with the simulated GPU.
+fn on_simulated_gpu(folder: &str) {
+    let mut path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(folder);
+    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+    assert!(this.env("LD_LIBRARY_PATH", path).env(SIMULATED, "1").status().unwrap().success());
+}
+
 fn main() {
+    if std::env::var_os(SIMULATED).is_some() {
+        let mut some = hostile();
+        some.truncate(20);
+        return on_gpu::<Roc>("roc", &some);
+    }
     let all = all();
     let split = all.iter().filter(|kernel| kernel.host_form() == Some(HostForm::Phases)).count();
     let mut faults = 0;
     for wave_size in [32, 64] {
         let device = host(wave_size);
-        for kernel in &all {
+        for kernel in all.iter().chain(&hostile()) {
             let found = run(&device, kernel.clone());
             faults += usize::from(found.is_err());
             assert_eq!(found, run(&device, kernel.clone().race_checks(true)), "{} in waves of {wave_size}", kernel.name());
@@ -70,5 +106,10 @@ fn main() {
     if std::env::var_os("GPUMEM_KERNELS_ON_GPUS").is_some() {
         on_gpu::<Cuda>("cuda", &all);
         on_gpu::<Roc>("roc", &all);
+        on_gpu::<Cuda>("cuda", &hostile());
+        on_gpu::<Roc>("roc", &hostile());
+    }
+    if let Some(folder) = SIMULATOR {
+        on_simulated_gpu(folder);
     }
 }
