@@ -11,6 +11,8 @@
 //!   (`gpumem_kernel::codegen`), and the tree the witness's number.
 //! * Tokens of the user keep their places in all copies, and so do the calls that are made of them: rustc's errors, panics and
 //!   faults name the user's lines. rustc tells equal errors of two copies once.
+//! * Names are looked up by letters and macro, and rustc proves what was found (`names`). Methods, operators and conversions are
+//!   those of the language: the host calls methods by a path, and the copy asks for numbers beside operators.
 //! * The expansion names `gpumem` by the path in `crate = ..`, and no other name of the user's scope. The path is the user's to
 //!   define, so nothing `unsafe` rests on it alone: the scope claims that the names on it are gpumem's (`declaration::origin`),
 //!   and all that it calls are functions of these types and traits, by a path and not as methods that a trait of the user's
@@ -135,7 +137,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// implements `bytemuck::Pod` and `Zeroable`, which are not derived beside it. A kernel reads and writes its fields one by one: `particles[i].mass = 1.0`. As a parameter it is
 /// a `Value<Particle>`.
 ///
-/// An enum has no fields, and `#[repr(u32)]` or another number. A kernel compares it, and takes it apart with `match`.
+/// An enum has no fields, `#[repr(u32)]` or another number, and `#[derive(PartialEq)]`. A kernel compares it, and takes it apart with
+/// `match`. A record has no `Deref`.
 ///
 /// ```
 /// use gpumem::{Device, kernel::{config_for_items, prelude::*}};

@@ -103,5 +103,6 @@ fn enumeration(input: &DeriveInput, data: &DataEnum, root: &Path) -> syn::Result
         let what = "an enum of kernels is a number: put `#[repr(u32)]` before it";
         return Err(syn::Error::new(name.span(), what));
     };
-    Ok(quote!(#root::kernel::codegen::device_enum! { #name #number }))
+    let first = data.variants.first().map(|variant| &variant.ident);
+    Ok(quote!(#root::kernel::codegen::device_enum! { #name #number #first }))
 }

@@ -18,7 +18,7 @@ mod sealed {
     message = "`{Self}` has no such method in kernels",
     label = "`f32` and `f64` have it, and so has `T` with `T: Numeric + num_traits::Float`"
 )]
-pub trait Real {}
+pub trait Real: Float {}
 impl<T: Float> Real for T {}
 
 /// An integer, for methods that only integers have.
@@ -26,7 +26,7 @@ impl<T: Float> Real for T {}
     message = "`{Self}` has no such method in kernels",
     label = "integers have it, and so has `T` with `T: Numeric + num_traits::PrimInt`"
 )]
-pub trait Whole {}
+pub trait Whole: PrimInt {}
 impl<T: PrimInt> Whole for T {}
 
 /// An integer without a sign.
@@ -34,26 +34,36 @@ impl<T: PrimInt> Whole for T {}
     message = "`{Self}` has no such method in kernels",
     label = "integers without a sign have it"
 )]
-pub trait Natural {}
+pub trait Natural: PrimInt {}
 impl<T: PrimInt + Unsigned> Natural for T {}
 
-/// A type with `==` and `!=`, which are those of the C++.
+/// A type with `==` and `!=`.
+///
+/// # Safety
+/// They are those of its type in device code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `==` and `!=` in kernels",
     note = "numbers have, complex numbers, `bool`, and enums with `#[derive(DeviceRecord)]`"
 )]
-pub trait Comparable {}
-impl<T: Methods> Comparable for T {}
-impl Comparable for gpumem_runtime::Bool {}
+pub unsafe trait Comparable {}
+// SAFETY: the C++ compares numbers.
+unsafe impl<T: Methods> Comparable for T {}
+// SAFETY: both are one byte, which is compared.
+unsafe impl Comparable for gpumem_runtime::Bool {}
 
 /// A type that `T::from` makes, and of which it makes others.
+///
+/// # Safety
+/// Its conversions are those of its type in device code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not converted in kernels",
     note = "numbers are, `bool` and `Bool`: an enum is cast, as `mode as u32`"
 )]
-pub trait Convertible {}
-impl<T: Methods> Convertible for T {}
-impl Convertible for gpumem_runtime::Bool {}
+pub unsafe trait Convertible {}
+// SAFETY: the C++ converts numbers.
+unsafe impl<T: Methods> Convertible for T {}
+// SAFETY: it is made of a `bool`, and the other way round.
+unsafe impl Convertible for gpumem_runtime::Bool {}
 
 impl Language {
     /// Takes a value that is converted, and gives it back.

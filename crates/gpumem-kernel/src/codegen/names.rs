@@ -6,13 +6,19 @@ use super::Language;
 #[derive(Debug, Clone, Copy)]
 pub struct Name<const N: usize>(());
 
+mod sealed {
+    /// Names.
+    pub trait Sealed {}
+    impl<const N: usize> Sealed for super::Name<N> {}
+}
+
 /// The declaration that the code for GPUs has for a name.
 #[diagnostic::on_unimplemented(
     message = "this name stands for one thing in Rust, and for another in the code for GPUs",
     label = "macros have written two names of these letters, which only rustc tells apart",
     note = "give one of them other letters"
 )]
-pub trait IsName<const N: usize>: Sized {}
+pub trait IsName<const N: usize>: Sized + sealed::Sealed {}
 
 #[diagnostic::do_not_recommend]
 impl<const N: usize> IsName<N> for Name<N> {}

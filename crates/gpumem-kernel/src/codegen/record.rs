@@ -151,9 +151,15 @@ macro_rules! __device_record {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __device_enum {
-    ($name:ident $number:ident) => {
+    ($name:ident $number:ident $first:ident) => {
         const _: () = {
-            impl $crate::codegen::Comparable for $name {}
+            // A pattern takes a constant only of a type that `derive(PartialEq)` compares.
+            const FIRST: $name = $name::$first;
+            const _: fn($name) -> $crate::codegen::rust::primitive::bool =
+                |value| $crate::codegen::rust::matches!(value, FIRST);
+
+            // SAFETY: `derive(PartialEq)` compares the numbers of the variants, as device code does.
+            unsafe impl $crate::codegen::Comparable for $name {}
 
             // SAFETY: it is cast to this number, which is what device code has.
             #[diagnostic::do_not_recommend]

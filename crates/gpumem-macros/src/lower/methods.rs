@@ -25,7 +25,12 @@ impl Lower {
             _ if is_method_of_numbers(&name) => {}
             _ => return error(&call.method, format!("kernels do not know the method `{name}`")),
         }
-        let mut values = vec![(self.expression(&call.receiver)?, call.receiver.span())];
+        // An argument needs no parentheses, of which rustc would warn.
+        let receiver = match &*call.receiver {
+            Expr::Paren(inner) => &inner.expr,
+            receiver => receiver,
+        };
+        let mut values = vec![(self.expression(receiver)?, call.receiver.span())];
         for argument in &call.args {
             values.push((self.expression(argument)?, argument.span()));
         }
@@ -55,7 +60,7 @@ impl Lower {
             // rustc says as of a method what a number does not have.
             None if arguments.is_empty() => (
                 quote_spanned!(call.span()=> #known(#host)),
-                quote_spanned!(call.span()=> #seen #dot #method()),
+                quote_spanned!(call.span()=> (#seen) #dot #method()),
             ),
             None => (
                 quote_spanned!(call.span()=> #known(#host, #(#hosts),*)),

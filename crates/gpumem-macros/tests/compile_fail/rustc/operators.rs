@@ -67,4 +67,16 @@ impl Deref for Wrap {
     }
 }
 
+#[derive(Clone, Copy, DeviceRecord)]
+#[repr(u8)]
+enum Never {
+    A,
+}
+
+impl PartialEq for Never {
+    fn eq(&self, _: &Never) -> bool {
+        false
+    }
+}
+
 fn main() {}
