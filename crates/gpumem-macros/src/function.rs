@@ -23,7 +23,8 @@ pub(crate) fn expand(attribute: &Attribute, function: &ItemFn) -> TokenStream {
             let stub = quote!({ loop {} });
             let parameters = signature::parameters(function, Role::Function).unwrap_or_default();
             let pieces = pieces(attribute, function, &parameters, &stub, None);
-            quote!(#errors #pieces)
+            // What it does with its parameters is not known.
+            quote!(#errors #[allow(unused)] #pieces)
         }
     }
 }
@@ -125,6 +126,8 @@ fn pieces(
     let call = Ident::new("__call", name.span());
     quote! {
         #(#attrs)*
+        // The user's body is a block in this one.
+        #[allow(unused_braces)]
         #inline
         #vis fn #name #generics (#(#heads),*) #output #clauses {
             #[allow(unused_imports)]

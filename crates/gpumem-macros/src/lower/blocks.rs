@@ -1,6 +1,6 @@
 //! Blocks and their statements.
 
-use super::{Code, Lower, Value, error, refuse};
+use super::{Code, Lower, Order, Value, error, refuse};
 use crate::{names::VariableKind, split::MARK};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -117,12 +117,38 @@ impl Lower {
         let Some(condition) = arguments.first() else { return error(call, "`assert!` takes a condition") };
         let value = self.expression(condition)?;
         let Value { host, witness, before, tree, .. } = value;
-        let rest = arguments.iter().skip(1);
         let mut all = before;
         all.push(quote!(S::Do(&E::Call("rust::require", &[#tree]))));
+        let (mut rest, mut seen) = (TokenStream::new(), TokenStream::new());
+        if arguments.len() == 1 {
+            // As the user has written it, without what the host makes of it.
+            let text = call.tokens.to_string();
+            let text = format!("assertion failed: {}", text.trim_end().trim_end_matches(','));
+            rest.extend(quote!(, "{}", #text));
+        }
+        for (number, argument) in arguments.iter().skip(1).enumerate() {
+            let (name, value) = match argument {
+                text if number == 0 => {
+                    rest.extend(quote!(, #text));
+                    continue;
+                }
+                Expr::Assign(named) => {
+                    let name = &named.left;
+                    (quote!(#name =), &*named.right)
+                }
+                value => (TokenStream::new(), value),
+            };
+            // The host alone tells it.
+            let Value { host, witness, before, order, .. } = self.expression(value)?;
+            if order == Order::Acts || !before.is_empty() {
+                return error(value, "compute what the message of an `assert!` tells before: `let x = ..;`");
+            }
+            rest.extend(quote!(, #name #host));
+            seen.extend(quote_spanned!(value.span()=> let _ = #witness;));
+        }
         Ok(Code {
-            host: quote_spanned!(call.span()=> ::core::assert!(#host #(, #rest)*);),
-            witness: quote_spanned!(call.span()=> let _: bool = #witness;),
+            host: quote_spanned!(call.span()=> ::core::assert!(#host #rest);),
+            witness: quote_spanned!(call.span()=> let _: bool = #witness; #seen),
             tree: all,
         })
     }

@@ -8,6 +8,16 @@ use syn::{Expr, ExprCall, ExprClosure, ExprPath, Pat, spanned::Spanned};
 
 const CLOSURE: &str = "the function of an operation is one expression, as `|a, b| a + b`: put longer ones into a function with `#[gpumem::device]`";
 
+/// Words of CUDA and Numba that stand for one of kernels.
+const OF_OTHERS: [(&str, &str); 6] = [
+    ("syncthreads", "barrier(Local)"),
+    ("__syncthreads", "barrier(Local)"),
+    ("syncwarp", "wavebarrier()"),
+    ("__syncwarp", "wavebarrier()"),
+    ("threadfence", "memory_fence()"),
+    ("__threadfence", "memory_fence()"),
+];
+
 impl Lower {
     /// Notes that work-items wait here, or share a group's memory: not allowed in a function that kernels call.
     pub(super) fn meet(&mut self, at: impl ToTokens) -> syn::Result<()> {
@@ -23,6 +33,11 @@ impl Lower {
 
     /// Calls a function with `#[device]`.
     pub(super) fn function(&mut self, call: &ExprCall, path: &ExprPath) -> syn::Result<Value> {
+        if let Some(name) = path.path.get_ident()
+            && let Some((_, instead)) = OF_OTHERS.iter().find(|(word, _)| name == word)
+        {
+            return error(name, format!("kernels know no `{name}`: write `{instead}`"));
+        }
         let (mut values, mut takes_array) = (Vec::new(), false);
         for argument in &call.args {
             let name = match argument {

@@ -73,4 +73,10 @@ union Either {
     a: f32,
 }
 
+#[gpumem::device]
+fn words_of_others(v: u32) -> u32 {
+    syncthreads();
+    v
+}
+
 fn main() {}

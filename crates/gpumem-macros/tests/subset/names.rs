@@ -193,3 +193,26 @@ fn methods_are_those_of_the_list() {
         (1000.0, 2000.0, 3000.0)
     );
 }
+
+#[gpumem::kernel]
+fn assertions(y: Own<u32>, limit: u32, told: u32) {
+    if global_id(0) < y.len() {
+        if told > 0 {
+            assert!(y[own()] < limit, "{} of {n} at {told}", y[own()], n = limit * 2);
+        }
+        assert!(y[own()] < limit);
+    }
+}
+
+#[test]
+fn an_assertion_is_told_as_it_was_written() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let kernel = assertions().load(&device).unwrap();
+    for (told, expected) in [(0, "assertion failed: y[own()] < limit"), (5, "9 of 6 at 5")] {
+        let mut y = [9u32];
+        let launched = kernel.launch(&stream, &config_for_items(1, 1), (InOut(&mut y), 3, told));
+        let message = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+}
