@@ -257,6 +257,31 @@ impl Names {
         name
     }
 
+    /// Declares a variable beside which C++ has others, with these endings. No variable of the function has their names.
+    pub(crate) fn declare_with(
+        &mut self,
+        rust: &Ident,
+        kind: VariableKind,
+        ty: usize,
+        endings: &[&str],
+    ) -> String {
+        let name = self.fresh_with(&rust.to_string(), endings);
+        self.bind(rust, name.clone(), kind, ty);
+        name
+    }
+
+    /// A name like this one that nothing has yet, with these endings neither.
+    pub(crate) fn fresh_with(&mut self, like: &str, endings: &[&str]) -> String {
+        loop {
+            let name = self.fresh(like);
+            let beside: Vec<String> = endings.iter().map(|ending| format!("{name}{ending}")).collect();
+            if beside.iter().all(|beside| !self.used.contains(beside)) {
+                self.used.extend(beside);
+                return name;
+            }
+        }
+    }
+
     /// Declares a variable of this name in C++.
     pub(crate) fn bind(&mut self, rust: &Ident, name: String, kind: VariableKind, ty: usize) {
         let (key, declared) = (Key::new(rust), self.count());
@@ -347,5 +372,8 @@ mod tests {
         assert_eq!(declare(&mut names, "__x"), "v_u_x");
         assert_eq!(declare(&mut names, "_X"), "v_X");
         assert_eq!(declare(&mut names, "größe"), "gruf6udfe");
+        assert_eq!(declare(&mut names, "i_end"), "i_end");
+        assert_eq!(names.declare_with("i", VariableKind::Fixed, 0, &["_end", "_step"]), "i_1");
+        assert_eq!(declare(&mut names, "i_1_step"), "i_1_step_1");
     }
 }

@@ -200,7 +200,8 @@ impl Lower {
         self.shares.get_or_insert(span);
         let count = extents.len();
         let (number, look) = self.look_at(ident);
-        let text = self.names.declare(ident, VariableKind::Shared, number);
+        // Its memory has a name of its own in C++.
+        let text = self.names.declare_with(ident, VariableKind::Shared, number, &["_memory"]);
         if word == "dynamic_shared" {
             let tokens = quote_spanned!(span=> let #ident = #item.dynamic_shared::<#element>(););
             let tree = vec![quote!(S::DynamicShared(#text, #number))];

@@ -32,6 +32,9 @@ fn head(e: &Expr) -> syn::Result<Head<'_>> {
     }
 }
 
+/// What C++ has beside the variable of a loop, by the endings of their names (`print/statement.rs` of gpumem-kernel).
+const BESIDE: &[&str] = &["_end", "_step", "_steps"];
+
 impl Lower {
     pub(super) fn for_loop(&mut self, counted: &ExprForLoop) -> syn::Result<Code> {
         let Head { range, reversed, step } = head(&counted.expr)?;
@@ -52,7 +55,7 @@ impl Lower {
                 if name.mutability.is_none() && name.by_ref.is_none() && name.subpat.is_none() =>
             {
                 let (number, look) = self.look_at(&name.ident);
-                (self.names.declare(&name.ident, VariableKind::Fixed, number), look, number)
+                (self.names.declare_with(&name.ident, VariableKind::Fixed, number, BESIDE), look, number)
             }
             Pat::Wild(wild) => {
                 let number = self.watch(wild.span());
@@ -60,7 +63,7 @@ impl Lower {
                 let witness = seen[0];
                 // The range has the type of its start, which the witness looks at once more.
                 let look = quote_spanned!(from.span()=> let _ = || #watcher.see(#witness););
-                (self.names.fresh("turn"), look, number)
+                (self.names.fresh_with("turn", BESIDE), look, number)
             }
             pattern => {
                 return error(pattern, "the variable of a `for` is a name that does not change, or `_`");

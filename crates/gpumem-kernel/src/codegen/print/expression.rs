@@ -94,7 +94,7 @@ impl Body<'_> {
             E::Suffixed(digits, name) => literal(digits, name),
             E::Constant(number) => match self.constants.get(*number) {
                 Some(constant) if !constant.is_table() => constant.literal.clone(),
-                _ => self.table(*number),
+                _ => self.table_from_body(*number),
             },
             E::Arithmetic(operator, ty, a, b) => self.arithmetic(operator, *ty, a, b),
             E::Compare(operator, a, b) if self.most(a).is_some() && self.most(b).is_some() => {

@@ -138,6 +138,12 @@ impl Body<'_> {
     fn table(&self, number: usize) -> String {
         format!("{}constant_{number}", self.prefix)
     }
+
+    /// The same where it is used: with its namespace, as a variable of the user's may have its name.
+    fn table_from_body(&self, number: usize) -> String {
+        let namespace = if self.prefix.is_empty() { "" } else { "functions" };
+        format!("{namespace}::{}", self.table(number))
+    }
 }
 
 static UNKNOWN: TypeInfo = TypeInfo { name: String::new(), form: super::Form::Other, records: Vec::new() };
