@@ -83,6 +83,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
+    let item = TokenStream::from(names::one_spelling(item.into()));
     let function = parse_macro_input!(item as ItemFn);
     declaration::expand(&attribute, &function).into()
 }
@@ -127,6 +128,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
+    let item = TokenStream::from(names::one_spelling(item.into()));
     let function = parse_macro_input!(item as ItemFn);
     function::expand(&attribute, &function).into()
 }

@@ -6,7 +6,7 @@
 //! alone, with the user's own tokens. Each declaration there has a number for its type, and each use takes the number that was
 //! found here.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use std::{
     cell::RefCell,
@@ -31,6 +31,44 @@ const TAKEN: &str = " alignas alignof and and_eq asm auto bitand bitor bool brea
     barrier_scope LOCAL GLOBAL BOTH wave_size wave_id lane wave_items shuffle shuffle_up shuffle_down shuffle_xor \
     wave_ballot wave_any wave_all wave_reduce wave_sum wave_min wave_max wave_scan atomic_update atomic_add atomic_min \
     atomic_max atomic_exchange atomic_compare_exchange dynamic_shared_bytes functions records gpumem_dynamic_shared gpumem_constant_memory ";
+
+/// Words that are no names in some edition: with these alone, `r#` is needed, and says nothing else.
+const WORDS: &str = " as break const continue crate else enum extern false fn for if impl in let loop match mod move mut pub ref \
+    return self Self static struct super trait true type unsafe use where while async await dyn abstract become box do final \
+    gen macro override priv typeof unsized virtual yield try ";
+
+/// Whether a name has another spelling that means the same.
+fn has_spellings(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Ident(name) => *name == "gen" || name.to_string().starts_with("r#"),
+        TokenTree::Group(group) => group.stream().into_iter().any(|token| has_spellings(&token)),
+        _ => false,
+    }
+}
+
+/// One spelling for each name: `r#x` is `x`, also as a label.
+pub(crate) fn one_spelling(tokens: TokenStream) -> TokenStream {
+    let spelled = |token| match token {
+        // The others keep the places of their brackets.
+        token if !has_spellings(&token) => token,
+        TokenTree::Ident(name) => {
+            let text = name.to_string();
+            let plain = text.trim_start_matches("r#");
+            // Of these only `gen` is also a name without `r#`, in older editions.
+            let is_word = WORDS.contains(&format!(" {plain} "));
+            let name =
+                if is_word { Ident::new_raw(plain, name.span()) } else { Ident::new(plain, name.span()) };
+            TokenTree::Ident(name)
+        }
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), one_spelling(group.stream()));
+            inner.set_span(group.span());
+            TokenTree::Group(inner)
+        }
+        token => token,
+    };
+    tokens.into_iter().map(spelled).collect()
+}
 
 /// The names of one kernel.
 #[derive(Default)]

@@ -64,7 +64,7 @@ impl Plan {
         self.scopes.push(HashMap::new());
     }
 
-    pub(super) fn find(&self, name: &Ident) -> Option<usize> {
+    pub(super) fn find(&self, name: &impl ToString) -> Option<usize> {
         let name = name.to_string();
         self.scopes.iter().rev().find_map(|scope| scope.get(&name)).copied()
     }
@@ -285,7 +285,7 @@ impl Plan {
     /// Adds a statement to the phase.
     fn push(&mut self, statement: &Stmt, found: &Found) {
         for name in &found.assigned {
-            if let Some(binding) = self.find(&Ident::new(name, Span::call_site())) {
+            if let Some(binding) = self.find(name) {
                 self.varies(binding);
             }
         }
