@@ -45,6 +45,7 @@ fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStr
     let mut lower = Lower::new(Role::Kernel);
     let seen = declare(&mut lower, parameters.as_deref().unwrap_or_default());
     let code = lower.block(&function.block);
+    lower.errors.extend(lower::refuse::attributes(function));
     let mut errors = std::mem::take(&mut lower.errors).into_iter();
     let parameters = match (parameters, errors.next()) {
         (Ok(parameters), None) => parameters,

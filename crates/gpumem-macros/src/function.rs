@@ -3,7 +3,7 @@
 use crate::{
     attribute::Attribute,
     declaration::{all_of, declare, origin, program},
-    lower::{Code, Lower},
+    lower::{Code, Lower, refuse},
     names,
     signature::{self, Parameter, ParameterKind, Role},
 };
@@ -37,6 +37,7 @@ fn walked(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStream> 
         ReturnType::Default => Ok(lower.block(&function.block)),
         ReturnType::Type(..) => lower.giving_block(&function.block),
     };
+    lower.errors.extend(refuse::attributes(function));
     if let Some(span) = lower.calls_itself(&function.sig.ident) {
         let what = "a function of kernels does not call itself: write a loop";
         lower.errors.push(syn::Error::new(span, what));

@@ -22,7 +22,7 @@ mod patterns;
 mod phases;
 mod ranges;
 mod records;
-mod refuse;
+pub(crate) mod refuse;
 mod values;
 #[cfg(test)]
 mod words;

@@ -1,7 +1,10 @@
 //! Refuses code that kernels do not support, and says what to write instead.
 
 use super::error;
-use syn::Expr;
+use syn::{
+    Attribute, Expr, ItemFn,
+    visit::{self, Visit},
+};
 
 pub(super) const ITEM: &str = "items stand outside of kernels";
 pub(super) const MACRO: &str = "a kernel cannot see through a macro: the only one that it knows is `assert!`";
@@ -34,4 +37,26 @@ pub(super) fn expression<T>(e: &Expr) -> syn::Result<T> {
             "kernels do not know this: write it with numbers, `if`, `match`, `for`, `while` and `loop`",
         ),
     }
+}
+
+/// Refuses attributes inside of a function but for lints and formatting: rustc never sees them, and a `cfg` would decide nothing.
+pub(crate) fn attributes(function: &ItemFn) -> Vec<syn::Error> {
+    struct Found(Vec<syn::Error>);
+
+    impl<'a> Visit<'a> for Found {
+        fn visit_attribute(&mut self, attribute: &'a Attribute) {
+            const KNOWN: [&str; 8] =
+                ["allow", "expect", "warn", "deny", "forbid", "doc", "rustfmt", "clippy"];
+            let first = attribute.path().segments.first();
+            if first.is_none_or(|first| KNOWN.iter().all(|known| first.ident != known)) {
+                let what = "a kernel has no attributes inside: put `#[cfg(..)]` before the whole function, or use `if` with a constant";
+                self.0.push(syn::Error::new_spanned(attribute, what));
+            }
+        }
+    }
+
+    let mut found = Found(Vec::new());
+    visit::visit_signature(&mut found, &function.sig);
+    visit::visit_block(&mut found, &function.block);
+    found.0
 }

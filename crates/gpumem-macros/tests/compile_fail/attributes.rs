@@ -1,0 +1,29 @@
+//! rustc never sees attributes inside of a kernel, so one that decides what there is would decide nothing.
+
+use gpumem::kernel::prelude::*;
+
+#[gpumem::kernel]
+fn conditional(y: Own<u32>, #[cfg(any())] n: u32) {
+    #[allow(unused_variables)]
+    let a = 1;
+    #[cfg(any())]
+    let a = 2;
+    #[cfg(any())]
+    {
+        y[own()] = 3;
+    }
+    y[own()] = match a {
+        #[cfg(any())]
+        1 => 7,
+        _ => 0,
+    };
+}
+
+#[gpumem::device]
+fn function(x: u32) -> u32 {
+    #[cfg_attr(all(), cfg(any()))]
+    return 1;
+    x
+}
+
+fn main() {}
