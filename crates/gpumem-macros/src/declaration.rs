@@ -98,9 +98,9 @@ pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStrea
         let (number, look) = lower.look_at_parameter(name, *kind == ParameterKind::Array);
         let kind = match (kind, mutable) {
             (ParameterKind::Array, _) => VariableKind::ArrayParameter,
-            (ParameterKind::Named, _) => VariableKind::Unknown,
-            (_, false) => VariableKind::Fixed,
             (_, true) => VariableKind::Mutable,
+            (ParameterKind::Named, false) => VariableKind::Unknown,
+            (_, false) => VariableKind::Fixed,
         };
         lower.names.declare(name, kind, number);
         seen.extend(look);
