@@ -68,18 +68,6 @@ impl Lower {
         })
     }
 
-    /// The place of an element: its index as host and witness, the element as the tree.
-    pub(super) fn element_place(&mut self, index: &ExprIndex) -> syn::Result<Value> {
-        let array = self.array(&index.expr)?;
-        let (mut values, write) = self.position(&index.index)?;
-        let mut before = array.before;
-        before.extend(self.in_order(&mut values));
-        let (order, at) = (order_of(&values), write(&values));
-        let (tree, ty, trees) = (&array.tree, array.ty, &at.trees);
-        let tree = quote!(E::Index(&#tree, #ty, &[#(#trees),*]));
-        Ok(Value { host: at.host, witness: at.witness, before, tree, order })
-    }
-
     /// The indexed array.
     pub(super) fn array(&mut self, e: &Expr) -> syn::Result<Array> {
         if let Expr::Paren(inner) = e {
@@ -247,10 +235,11 @@ impl Lower {
         let (positions, write) = self.position(&index.index)?;
         let mut values = vec![right];
         values.extend(positions);
+        let has_statements = values.iter().any(|(value, _)| !value.before.is_empty());
         let mut before = array.before;
         before.extend(self.in_order(&mut values));
-        // The call borrows a local array: expressions that read it come before.
-        let acts = order_of(&values) == Order::Acts;
+        // The call borrows a local array: expressions that read it come before. What a value changes, the index sees.
+        let acts = order_of(&values) == Order::Acts || has_statements;
         let reads = array.is_local && order_of(&values) != Order::Fixed;
         let Some(((value, _), positions)) = values.split_first() else {
             return error(index, "nothing to store");

@@ -121,14 +121,11 @@ impl Lower {
         {
             return error(&call.receiver, "only arrays that work-items share are changed atomically");
         }
-        let index = syn::ExprIndex {
-            attrs: Vec::new(),
-            expr: call.receiver.clone(),
-            bracket_token: syn::token::Bracket(at.span()),
-            index: Box::new((*at).clone()),
-        };
         let (dot, method) = (&call.dot_token, &call.method);
-        let mut values = vec![(self.element_place(&index)?, at.span())];
+        let array = self.array(&call.receiver)?;
+        // The index and the values in the order in which they are written; the place is made of them at the end.
+        let (mut values, write) = self.position(at)?;
+        let count_of_indices = values.len();
         for value in given {
             let lowered = match name {
                 "atomic_update" => self.operation(value, 1)?,
@@ -136,14 +133,18 @@ impl Lower {
             };
             values.push((lowered, value.span()));
         }
-        let before = self.in_order(&mut values);
-        let receiver = &call.receiver;
-        let hosts = values.iter().map(|(value, _)| &value.host);
-        let seen = values.iter().map(|(value, _)| &value.witness);
-        let host = quote_spanned!(call.span()=> #receiver #dot #method(#(#hosts),*));
-        let witness = quote_spanned!(call.span()=> #receiver #dot #method(#(#seen),*));
-        let trees = values.iter().map(|(value, _)| &value.tree);
-        let tree = quote!(E::Call(#name, &[#(#trees),*]));
+        let mut before = array.before;
+        before.extend(self.in_order(&mut values));
+        let (indices, given) = values.split_at(count_of_indices);
+        let (at, receiver) = (write(indices), &call.receiver);
+        let (hosts, seen) =
+            (given.iter().map(|(value, _)| &value.host), given.iter().map(|(value, _)| &value.witness));
+        let (at_host, at_seen) = (&at.host, &at.witness);
+        let host = quote_spanned!(call.span()=> #receiver #dot #method(#at_host, #(#hosts),*));
+        let witness = quote_spanned!(call.span()=> #receiver #dot #method(#at_seen, #(#seen),*));
+        let (array_tree, ty, at_trees) = (&array.tree, array.ty, &at.trees);
+        let trees = given.iter().map(|(value, _)| &value.tree);
+        let tree = quote!(E::Call(#name, &[E::Index(&#array_tree, #ty, &[#(#at_trees),*]), #(#trees),*]));
         Ok(Value { host, witness, before, tree, order: Order::Acts })
     }
 
