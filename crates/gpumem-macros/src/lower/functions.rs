@@ -107,12 +107,9 @@ impl Lower {
             return error(&closure.body, CLOSURE);
         }
         let (inputs, host, seen, tree) = (&closure.inputs, &value.host, &value.witness, &value.tree);
-        let host = match operation {
-            Expr::Path(path) => path.to_token_stream(),
-            _ => quote_spanned!(operation.span()=> |#inputs| #host),
-        };
         Ok(Value {
-            host,
+            // Of a path the same call as elsewhere: a function beside the type may have its name from somewhere else.
+            host: quote_spanned!(operation.span()=> |#inputs| #host),
             witness: quote_spanned!(operation.span()=> |#inputs| { #looks #seen }),
             before: Vec::new(),
             tree: quote!(E::Lambda(&[#(#parameters),*], &#tree)),
