@@ -192,8 +192,8 @@ template <class T> struct steps {
     bool first;
 };
 
-// An axis or a lane as the prelude takes it; beyond all of them stays beyond.
-GPUMEM_DEVICE int axis(u64 axis) { return axis < 3 ? (int)axis : 3; }
+// An axis or a lane as the prelude takes it; beyond all of them stays beyond. Arrays may have more axes than launches.
+GPUMEM_DEVICE int axis(u64 axis) { return axis < 0x7fffffff ? (int)axis : 0x7fffffff; }
 GPUMEM_DEVICE u32 lane(u64 lane) { return lane < 0x7fffffff ? (u32)lane : 0x7fffffffu; }
 
 // ---- floats -----------------------------------------------------------------------------------------------------------
