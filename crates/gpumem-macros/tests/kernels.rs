@@ -455,6 +455,48 @@ fn truth_values_are_elements_of_all_arrays() {
 }
 
 #[test]
+fn an_operation_is_the_function_of_the_type() {
+    expect(features::operations_by_name(), |_| (0..32).sum());
+}
+
+#[test]
+fn names_of_the_source_are_free() {
+    expect(features::names_of_the_source(), |n| {
+        let end = n % 5 + 1;
+        let counted: i64 = (0..end).map(|i| end * 10 + i).sum();
+        let stepped: i64 = (0..end).step_by(3).map(|k| 1000 + k).sum();
+        counted + (2 + 4 + 6 + 8) * 2 + (1 + 2 + 3) * 7 + stepped + 22 + 5 + 200 + 13
+    });
+}
+
+#[test]
+fn a_name_is_the_same_in_both_spellings() {
+    expect(features::spellings(), |n| n + if n % 2 == 0 { 66 } else { 61 } + n * 1000);
+}
+
+#[test]
+fn an_axis_beyond_those_of_a_launch_has_its_length() {
+    expect(features::many_axes(), |_| 123_456_111);
+}
+
+#[test]
+fn a_value_is_computed_before_the_index_that_it_changes() {
+    expect(features::changes(), |n| 120_000 + 7 + n % 32 * 2 + 1);
+}
+
+#[test]
+fn a_number_by_another_name_may_change() {
+    let (device, stream) = host();
+    let mut out = zeros::<i64>(&stream, 1);
+    let kernel = features::named_number().load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items(1, 1), (&mut out, 5)).unwrap();
+    assert_eq!(back(&stream, &out), [506]);
+    let declaration = features::named_number();
+    let text = declaration.source_text().unwrap();
+    assert!(text.contains("const i64 value_1 = rust::mul<i64>(n, 100ll);"), "{text}");
+}
+
+#[test]
 fn complex_numbers_are_those_of_num_complex() {
     expect(features::complex_numbers(), |n| {
         let z = Complex::new(n as f64, 2.0);

@@ -286,10 +286,136 @@ pub(crate) fn truths(out: SliceMut<i64>) {
     out[global_id(0)] = sum;
 }
 
+mod sums {
+    /// What a type and a function of one name are: the function in the kernels' module is another.
+    #[gpumem::device]
+    pub(crate) fn mixed(a: i64, b: i64) -> i64 {
+        a + b
+    }
+}
+#[allow(unused_imports)] // the type
+use sums::*;
+
+#[allow(dead_code)]
+fn mixed(a: i64, b: i64) -> i64 {
+    a * 100 + b
+}
+
+/// An operation by the name of a function of kernels, beside which another function has its name.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn operations_by_name(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let sum = wave_reduce(local_id(0) as i64, mixed);
+    out[i] = sum;
+}
+
+const TABLE: [i64; 2] = [3, 5];
+
+/// Variables with the names that the C++ of loops and of arrays has for its own.
+#[gpumem::kernel(unsafe)]
+#[allow(non_snake_case)]
+pub(crate) fn names_of_the_source(out: SliceMut<i64>) {
+    let i_end = global_id(0) % 5 + 1;
+    let (i_step, j_steps, k_step, turn_end) = (2usize, 7i64, 3usize, 11i64);
+    let mut sum = 0;
+    for i in 0..i_end {
+        sum += (i_end * 10 + i) as i64;
+    }
+    for i in (0..9u8).step_by(i_step) {
+        sum += i as i64 * i_step as i64;
+    }
+    for j in (0..4).rev() {
+        sum += j * j_steps;
+    }
+    for k in (0..i_end).step_by(k_step) {
+        let k_end = 1000;
+        sum += k_end + k as i64;
+    }
+    for _ in 0..2 {
+        sum += turn_end;
+    }
+    let constant_0 = [100i64, 200];
+    let all_memory = 13;
+    let all = dynamic_shared::<i64>();
+    all[local_id(0)] = TABLE[1] + constant_0[1] + all_memory;
+    out[global_id(0)] = sum + all[local_id(0)];
+}
+
+/// One variable and one label in two spellings.
+#[gpumem::kernel(unsafe)]
+#[allow(unused_variables, clippy::never_loop)]
+pub(crate) fn spellings(out: SliceMut<i64>) {
+    let x = 1;
+    let r#x = x * global_id(0) as i64;
+    let mut r#type = x;
+    let mut turns = 0;
+    'out: loop {
+        turns += 1;
+        loop {
+            turns += 10;
+            if turns > 60 {
+                break 'r#out;
+            }
+            if x % 2 == 0 {
+                continue 'out;
+            }
+        }
+    }
+    r#type += r#turns;
+    out[r#global_id(0)] = r#type + x * 1000;
+}
+
+/// Lengths of axes whose numbers only the kernel knows, of arrays with more axes than a launch.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn many_axes(out: SliceMut<i64>) {
+    let grid = shared::<i64>([2, 3, 4, 5, 6]);
+    if local_id(0) == 0 {
+        grid[[1, 2, 3, 4, 5]] = 1;
+    }
+    barrier(Local);
+    let mut sum = grid[[1, 2, 3, 4, 5]];
+    for axis in 0..8 {
+        sum = sum * 10 + grid.extent(axis) as i64;
+    }
+    out[global_id(0)] = sum + global_id(local_id(0) + 3) as i64;
+}
+
+type Count = i64;
+
+/// What a value changes is seen by what stands after it, and by nothing before it.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn changes(out: SliceMut<i64>) {
+    let cells = shared::<i64>([64]);
+    let local = local_id(0) * 2;
+    let mut at = local;
+    cells[local] = 0;
+    cells[at] = {
+        at += 1;
+        7
+    };
+    cells[local] = 100;
+    at = local;
+    cells.atomic_add(at, {
+        at += 1;
+        20
+    });
+    out[global_id(0)] = cells[local] * 1000 + cells[local + 1] + at as i64;
+}
+
+/// A number by another name of its type is a variable as all others.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn named_number(out: SliceMut<i64>, mut n: Count) {
+    out[global_id(0)] = n * 100 + {
+        n += 1;
+        n
+    };
+}
+
 /// All of them that take one array, in which each work-item writes one number.
 #[allow(dead_code)] // not every test program runs all of them
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
     let mut all = vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()];
-    all.extend([truths(), halves_in_waves()]);
+    all.extend([truths(), halves_in_waves(), operations_by_name(), names_of_the_source(), spellings()]);
+    all.extend([changes(), many_axes()]);
     all
 }
