@@ -21,6 +21,7 @@
 mod attribute;
 mod declaration;
 mod function;
+mod groups;
 mod lower;
 mod names;
 mod number_methods;
@@ -84,7 +85,8 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
     let item = TokenStream::from(names::one_spelling(item.into()));
-    let function = parse_macro_input!(item as ItemFn);
+    let mut function = parse_macro_input!(item as ItemFn);
+    groups::take_from(&mut function);
     declaration::expand(&attribute, &function).into()
 }
 
@@ -129,7 +131,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
     let item = TokenStream::from(names::one_spelling(item.into()));
-    let function = parse_macro_input!(item as ItemFn);
+    let mut function = parse_macro_input!(item as ItemFn);
+    groups::take_from(&mut function);
     function::expand(&attribute, &function).into()
 }
 

@@ -470,6 +470,14 @@ fn names_of_the_source_are_free() {
 }
 
 #[test]
+fn an_expression_that_a_macro_was_given_is_one() {
+    expect(features::given(), |n| {
+        let sum = (6 - 3 + n + 3) * 3 + 1000;
+        (0..4).rev().fold(sum, |sum, i| sum * 3 + i) + 6
+    });
+}
+
+#[test]
 fn a_name_is_the_same_in_both_spellings() {
     expect(features::spellings(), |n| n + if n % 2 == 0 { 66 } else { 61 } + n * 1000);
 }

@@ -25,7 +25,8 @@ impl Lower {
                     ..value
                 })
             }
-            Expr::Group(inner) => self.expression(&inner.expr),
+            // Only within `assert!`, whose tokens have become expressions now.
+            Expr::Group(_) => self.expression(&crate::groups::visible(e.clone())),
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),
             Expr::Cast(cast) => self.cast(cast),

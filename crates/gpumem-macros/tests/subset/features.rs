@@ -416,6 +416,27 @@ pub(crate) fn named_number(out: SliceMut<i64>, mut n: Count) {
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
     let mut all = vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()];
     all.extend([truths(), halves_in_waves(), operations_by_name(), names_of_the_source(), spellings()]);
-    all.extend([changes(), many_axes()]);
+    all.extend([changes(), many_axes(), given()]);
     all
 }
+
+/// A kernel whose expressions a `macro_rules` has been given.
+macro_rules! given {
+    ($name:ident, $integer:ty, $e:expr, $less:expr, $range:expr) => {
+        #[gpumem::kernel(unsafe)]
+        pub(crate) fn $name(out: SliceMut<i64>) {
+            let n: $integer = global_id(0) as $integer;
+            assert!($e * 2 == 6, "{}", 1);
+            let mut sum = $e * 2 - $e + n - -$e;
+            sum *= $e;
+            if $less == false {
+                sum += 1000;
+            }
+            for i in $range.rev() {
+                sum = sum * 3 + i;
+            }
+            out[global_id(0)] = sum + ($e as u8 as i64) + $e.abs();
+        }
+    };
+}
+given!(given, i64, 1i64 + 2, true && false, 0..4);
