@@ -478,6 +478,14 @@ fn an_expression_that_a_macro_was_given_is_one() {
 }
 
 #[test]
+fn a_part_of_an_element_begins_a_statement() {
+    expect(features::parts_first(), |n| {
+        let more = if n > 3 { n * 4 } else { n * 2 };
+        n - 1 + more * 10 + if n % 2 == 0 { n * 2 & 3 } else { n - 7 } * 100
+    });
+}
+
+#[test]
 fn a_name_is_the_same_in_both_spellings() {
     expect(features::spellings(), |n| n + if n % 2 == 0 { 66 } else { 61 } + n * 1000);
 }

@@ -35,11 +35,13 @@ impl Part {
         let whole = whole(&place);
         let part =
             quote_spanned!(span=> __gpumem::Load::load_part(#array, #at_name, |#place| &mut #whole #steps));
-        quote_spanned!(span=> {
+        let block = quote_spanned!(span=> {
             let #at_name = #at;
             #before
             #part
-        })
+        });
+        // In parentheses, because a block at the beginning of a statement is one. Lints do not ask for these to go.
+        quote_spanned!(local(span)=> (#block))
     }
 
     /// Goes on to a field.

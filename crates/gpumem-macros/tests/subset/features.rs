@@ -380,6 +380,21 @@ pub(crate) fn many_axes(out: SliceMut<i64>) {
     out[global_id(0)] = sum + global_id(local_id(0) + 3) as i64;
 }
 
+/// Parts of elements where a statement begins.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn parts_first(out: SliceMut<i64>) {
+    let tags = shared::<Tag>([64]);
+    let (i, n) = (local_id(0), global_id(0) as i32);
+    tags[i] = Tag { number: n, class: n * 2 };
+    let less = tags[i].number - 1;
+    let more = if n > 3 { tags[i].class * 2 } else { tags[i].class as i64 as i32 };
+    let most = match n % 2 {
+        0 => tags[i].class & 3,
+        _ => tags[i].number - 7,
+    };
+    out[global_id(0)] = (less + more * 10 + most * 100) as i64;
+}
+
 type Count = i64;
 
 /// What a value changes is seen by what stands after it, and by nothing before it.
@@ -416,7 +431,7 @@ pub(crate) fn named_number(out: SliceMut<i64>, mut n: Count) {
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
     let mut all = vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()];
     all.extend([truths(), halves_in_waves(), operations_by_name(), names_of_the_source(), spellings()]);
-    all.extend([changes(), many_axes(), given()]);
+    all.extend([changes(), many_axes(), given(), parts_first()]);
     all
 }
 
