@@ -182,19 +182,23 @@ impl Lower {
     }
 
     fn new_complex(&mut self, call: &ExprCall, path: &ExprPath) -> syn::Result<Value> {
+        let (ty, _) = type_of(path)?;
         let mut values = Vec::new();
         for argument in &call.args {
             values.push((self.expression(argument)?, argument.span()));
         }
         let before = self.in_order(&mut values);
         let order = order_of(&values);
-        let hosts = values.iter().map(|(value, _)| &value.host);
-        let seen = values.iter().map(|(value, _)| &value.witness);
         let trees = values.iter().map(|(value, _)| &value.tree);
-        let host = quote_spanned!(call.span()=> #path(#(#hosts),*));
-        let made = quote_spanned!(call.span()=> __gpumem::Language::new_complex(#path(#(#seen),*)));
+        let tree = quote!(&[#(#trees),*]);
+        // By its parts: the path may lead to a function of this name that is the user's.
+        let made = |re: &TokenStream, im: &TokenStream| quote_spanned!(call.span()=> __gpumem::Language::new_complex(#ty { re: #re, im: #im }));
+        let [(re, _), (im, _)] = values.as_slice() else {
+            return error(call, "`new` makes a complex number of two parts");
+        };
+        let (host, made) = (made(&re.host, &im.host), made(&re.witness, &im.witness));
         let (number, witness) = self.seen(&made, call.span());
-        Ok(Value { host, witness, before, tree: quote!(E::List(#number, &[#(#trees),*])), order })
+        Ok(Value { host, witness, before, tree: quote!(E::List(#number, #tree)), order })
     }
 }
 
@@ -223,6 +227,8 @@ fn type_of(path: &ExprPath) -> syn::Result<(syn::TypePath, syn::Ident)> {
 
 /// Whether a path names a function of a number's type, by the last part of its name.
 pub(super) fn is_of_type(path: &ExprPath) -> bool {
-    let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-    ["from", "from_bits", "from_f32", "from_f64", "new"].contains(&last.as_str())
+    let segments = &path.path.segments;
+    let last = segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    (segments.len() > 1 || path.qself.is_some())
+        && ["from", "from_bits", "from_f32", "from_f64", "new"].contains(&last.as_str())
 }
