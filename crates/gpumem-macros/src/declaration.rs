@@ -9,7 +9,7 @@ use crate::{
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Ident, ItemFn, spanned::Spanned};
+use syn::{Ident, ItemFn, ext::IdentExt, spanned::Spanned};
 
 /// The declaration; with errors, a function of the same type beside them, so that its callers bring no errors of their own.
 pub(crate) fn expand(attribute: &Attribute, function: &ItemFn) -> TokenStream {
@@ -234,6 +234,8 @@ fn written(
         Some(name) => name.value(),
         None => names::allowed(&function.sig.ident.to_string()),
     };
+    let written = function.sig.ident.unraw().to_string();
+    let shown = (attribute.name.is_none() && written != symbol).then(|| quote!(.shown_as(#written)));
     let shared = lower.shared.iter().map(|(element, extents)| {
         quote!(bytes = bytes.next_multiple_of(::core::mem::align_of::<#element>()) + ::core::mem::size_of::<#element>() #(* #extents)*;)
     });
@@ -287,7 +289,7 @@ fn written(
             // clippy does not see a comment above the attribute.
             #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
-            __declaration.source(&__gpumem::PrintedProgram::source(&__program)) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
+            __declaration.source(&__gpumem::PrintedProgram::source(&__program)) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))* #shown
                 .sealed()
         }
     }

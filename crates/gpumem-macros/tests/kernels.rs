@@ -365,6 +365,24 @@ fn constants_are_values() {
     assert!(source.contains("{{1.5f, 2.5f, 4.0f}}"), "{source}");
 }
 
+#[test]
+fn errors_name_a_kernel_as_it_is_written() {
+    use gpumem::{kernel::prelude::*, prelude::*};
+    /// C++ has this word for itself.
+    #[gpumem::kernel(unsafe)]
+    fn double(out: SliceMut<u32>) {
+        out[global_id(0) + 100] = 1;
+    }
+    let (device, stream) = host();
+    assert_eq!(double().name(), "double_");
+    let kernel = double().load(&device).unwrap();
+    assert_eq!(kernel.name(), "double");
+    let mut out = zeros::<u32>(&stream, 32);
+    kernel.launch(&stream, &config_for_items([32, 1, 1], [32, 1, 1]), (&mut out,)).unwrap();
+    let text = stream.synchronize().unwrap_err().to_string();
+    assert!(text.contains("kernel \"double\""), "{text}");
+}
+
 /// Returns the error of a kernel over 64 work-items in groups of 32, with an array of `len`.
 fn fault(declaration: KernelDef<subset::Integers>, len: usize) -> String {
     let (device, stream) = host();

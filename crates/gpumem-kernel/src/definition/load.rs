@@ -33,7 +33,7 @@ impl<P: Parameters> KernelDef<P> {
     /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         self.load_on(device, true)
-            .map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&self.name))
+            .map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(self.shown()))
     }
 
     /// Returns the kernel that the device keeps under `key`, or loads what `declare` returns, and keeps that.
@@ -49,7 +49,7 @@ impl<P: Parameters> KernelDef<P> {
         device.kept(key, || {
             let declaration = declare();
             let loaded = declaration.load_on(device, false);
-            loaded.map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&declaration.name))
+            loaded.map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(declaration.shown()))
         })
     }
 
@@ -59,23 +59,25 @@ impl<P: Parameters> KernelDef<P> {
         core.check("load")?;
         self.check()?;
         let barrier = device.barrier();
-        let module = match barrier.lowering(BarrierPoint::Wave) {
+        let (module, symbol) = match barrier.lowering(BarrierPoint::Wave) {
             Lowering::Suspend => {
                 let body =
                     self.host.as_ref().ok_or_else(|| missing("a kernel without a body for the host"))?;
                 let shared = device.capabilities().shared_memory;
                 let executor = Executor::new(barrier.wave_size(), shared).race_checks(self.is_checked());
-                let source = KernelSource::Host(vec![(self.name.clone(), body(executor))]);
-                core.note_loss(B::compile(&core.raw, &source, &self.options()))?
+                let source = KernelSource::Host(vec![(self.shown().to_owned(), body(executor))]);
+                (core.note_loss(B::compile(&core.raw, &source, &self.options()))?, self.shown())
             }
             Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
-                (Ok(module), _) => module,
-                (Err(_), Some(source)) => cache::program(core, self.text(source, device), &self.options())?,
+                (Ok(module), _) => (module, self.name.as_str()),
+                (Err(_), Some(source)) => {
+                    (cache::program(core, self.text(source, device), &self.options())?, self.name.as_str())
+                }
                 (Err(Some(error)), None) => return Err(error),
                 (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
             },
         };
-        let raw = core.note_loss(B::kernel(&module, &self.name))?;
+        let raw = core.note_loss(B::kernel(&module, symbol))?;
         let constants = match uses_constants::<P>() {
             false => None,
             true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
@@ -83,7 +85,7 @@ impl<P: Parameters> KernelDef<P> {
             }
             true => Some(Constants::of_module(device, &module, &raw)?),
         };
-        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes, constants, keeps_open))
+        Ok(Kernel::new(device, raw, self.shown(), self.shared_bytes, constants, keeps_open))
     }
 
     /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
@@ -102,10 +104,10 @@ impl<P: Parameters> KernelDef<P> {
                 let text = self.text(source, device);
                 core.counters.count_compilation();
                 let image = core.note_loss(B::compile_image(&core.raw, &text, &self.options()));
-                return image.map_err(|error| error.in_kernel(&self.name));
+                return image.map_err(|error| error.in_kernel(self.shown()));
             }
         };
-        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(&self.name))
+        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(self.shown()))
     }
 
     /// Compiles the source for an architecture of the backend `B`, by its name; this machine needs no such device. This
@@ -116,7 +118,7 @@ impl<P: Parameters> KernelDef<P> {
     /// does not know, [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for a name that is not of this backend,
     /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
     pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
-        let in_kernel = |error: Error| error.in_kernel(&self.name);
+        let in_kernel = |error: Error| error.in_kernel(self.shown());
         self.check().map_err(in_kernel)?;
         let Some(source) = &self.source else {
             let what = "compiling a kernel without source for a GPU";

@@ -28,6 +28,8 @@ type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 /// makes it a [`Kernel`](crate::Kernel) of a device.
 pub struct KernelDef<P> {
     name: String,
+    /// The name in errors, where it is not the symbol.
+    shown: Option<String>,
     source: Option<String>,
     images: Images,
     host: Option<Arc<HostBody>>,
@@ -88,6 +90,7 @@ impl<P: Parameters> KernelDef<P> {
     pub unsafe fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            shown: None,
             source: None,
             images: Images::default(),
             host: None,
@@ -360,6 +363,14 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
+    /// Sets the name that errors give the kernel, where that is not its symbol: a function in Rust may have a name that C++ does
+    /// not allow.
+    #[must_use]
+    pub fn shown_as(mut self, name: &str) -> Self {
+        self.shown = Some(name.to_owned());
+        self
+    }
+
     /// Sets whether the host runs the kernel in check mode: it looks for races between work-items, in shared and in global
     /// memory, and for reads of shared memory that was never written. Each is a fault that names both accesses. Such a launch
     /// runs on one thread, some hundred times slower.
@@ -377,6 +388,11 @@ impl<P: Parameters> KernelDef<P> {
     /// Returns the kernel's name: its symbol in the compiled image.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name in errors.
+    fn shown(&self) -> &str {
+        self.shown.as_ref().unwrap_or(&self.name)
     }
 
     /// Whether the host runs it in check mode.
@@ -417,6 +433,7 @@ impl<P> Clone for KernelDef<P> {
     fn clone(&self) -> Self {
         Self {
             name: self.name.clone(),
+            shown: self.shown.clone(),
             source: self.source.clone(),
             images: self.images.clone(),
             host: self.host.clone(),
