@@ -24,7 +24,9 @@ const ARCHITECTURES: &str = "an architecture of this name";
 ///   the device where the driver can avoid it, and *must* run in the order in which they were called on one stream.
 /// * Nothing is tracked: the runtime above keeps memory alive and orders the streams.
 /// * A backend whose device goes on after a failure says so ([`Capabilities::survives_faults`]), and *must* then keep failed
-///   work from being built upon: enqueuing functions find in [`current_uses`](crate::current_uses) what the work uses.
+///   work from being built upon: enqueuing functions find in [`current_uses`](crate::current_uses) what the work uses. All
+///   other work runs. A failure is noted at its [`SubmissionId`](crate::SubmissionId), if the work has one, and is no error
+///   of any wait then.
 /// * A device that is lost *must* be reported as [`ErrorKind::DeviceLost`], so that it is not used again.
 ///
 /// # Safety

@@ -11,6 +11,9 @@ pub use load::{LoadError, LoadFailure};
 use crate::{MemoryInfo, MemoryPressure};
 use std::{borrow::Cow, fmt};
 
+/// Most failures that one error describes.
+const MOST_DESCRIBED: usize = 4;
+
 /// The result of nearly everything.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -92,6 +95,29 @@ impl Error {
     pub fn in_operation(mut self, operation: &'static str) -> Self {
         self.0.operation = operation;
         self
+    }
+
+    /// Makes one error of several, which is the first one. If that is a failure of work, it describes those of other work too.
+    #[cold]
+    pub fn all_of(errors: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        let mut first = errors.next()?;
+        if let ErrorKind::AsynchronousFault { what } = &mut first.0.kind {
+            let (mut described, mut more) = (1, 0);
+            for error in errors {
+                match error.kind() {
+                    ErrorKind::AsynchronousFault { what: other } if described < MOST_DESCRIBED => {
+                        *what = format!("{what}; {other}");
+                        described += 1;
+                    }
+                    _ => more += 1,
+                }
+            }
+            if more > 0 {
+                *what = format!("{what}; and {more} more failures");
+            }
+        }
+        Some(first)
     }
 
     /// Adds the device, unless the error names one, or another backend.

@@ -24,6 +24,7 @@ mod device;
 mod element;
 mod error;
 mod event;
+mod failed;
 mod failure;
 mod fill;
 mod host_future;
@@ -53,6 +54,7 @@ pub use device::{
 pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
+pub use failed::{FailedSubmissions, SubmissionId};
 pub use failure::Failure;
 pub use fill::{Fill, Pattern};
 pub use host_future::HostFuture;

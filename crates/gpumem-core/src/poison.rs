@@ -5,7 +5,7 @@
 //! The runtime says which memory work uses ([`with_uses`]); the backend queries and fills the one table of the process
 //! ([`POISONED`]). While the table is empty, a query is one relaxed load.
 
-use crate::{Failure, process};
+use crate::{Failure, SubmissionId, process};
 use std::{
     cell::Cell,
     collections::BTreeMap,
@@ -213,6 +213,12 @@ fn cut(entries: &mut BTreeMap<u64, Entry>, range: &Range<u64>, concerns: impl Fn
 pub trait MemoryUses {
     /// Calls `found` with every use.
     fn each(&self, found: &mut dyn FnMut(&MemoryUse));
+
+    /// Returns which submission of the runtime the work belongs to, which may take several commands of a backend. Once one of
+    /// them has failed, the others do not run: they may build on it.
+    fn submission(&self) -> Option<SubmissionId> {
+        None
+    }
 }
 
 impl<const N: usize> MemoryUses for [MemoryUse; N] {

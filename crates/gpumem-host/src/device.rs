@@ -3,7 +3,7 @@
 use crate::barrier::HostBarrier;
 use crate::counters::Counters;
 use crate::engine::{Engine, Queue, Step};
-use crate::error::{error, fault};
+use crate::error::{self, error, fault};
 use crate::inject::{Injection, Operation};
 use crate::memory::MIN_ALIGN;
 use crate::options::{HostOptions, Schedule};
@@ -179,13 +179,8 @@ impl Device {
         if queues.iter().any(|queue| engine::is_inside(queue.id)) {
             return Err(error(name, ErrorKind::BlockingInCallback));
         }
-        let targets: Vec<(u64, u64)> = queues
-            .iter()
-            .map(|queue| {
-                let state = lock(&queue.state);
-                (state.enqueued, state.faults.told())
-            })
-            .collect();
+        let targets: Vec<(u64, u64)> =
+            queues.iter().map(|queue| (lock(&queue.state).enqueued, queue.failed.told())).collect();
         for (queue, (target, _)) in queues.iter().zip(&targets) {
             queue.wait_until(*target);
         }
@@ -193,10 +188,8 @@ impl Device {
         engine.strike(name, Operation::Synchronize)?;
         engine.check_lost(name)?;
         let mut words: Vec<String> = engine.take_left_faults();
-        for (queue, (_, told)) in queues.iter().zip(&targets) {
-            let mut state = lock(&queue.state);
-            let enqueued = state.enqueued;
-            words.extend(state.faults.tell(*told, enqueued).map(|what| what.to_string()));
+        for (queue, (target, told)) in queues.iter().zip(&targets) {
+            words.extend(queue.failed.tell(*told, *target).map(|error| error::what(&error).to_owned()));
         }
         if words.is_empty() { Ok(()) } else { Err(fault(name, &words.join("; "))) }
     }

@@ -18,6 +18,14 @@ pub(crate) fn unsupported(operation: &'static str, what: &'static str) -> Error 
     error(operation, ErrorKind::Unsupported { what })
 }
 
+/// What happened to work that failed.
+pub(crate) fn what(error: &Error) -> &str {
+    match error.kind() {
+        ErrorKind::AsynchronousFault { what } => what,
+        _ => "",
+    }
+}
+
 /// Work that was enqueued earlier failed.
 pub(crate) fn fault(operation: &'static str, what: &str) -> Error {
     error(operation, ErrorKind::AsynchronousFault { what: what.to_owned() })

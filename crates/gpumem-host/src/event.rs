@@ -1,7 +1,7 @@
 //! Events: recorded positions in streams.
 
 use crate::engine::{Command, Engine, EventCore, Mark, Marks, is_inside};
-use crate::error::{error, fault, invalid};
+use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::stream::Stream;
 use crate::sync::lock;
@@ -131,7 +131,7 @@ impl Event {
         }
         self.core.engine.check_lost(operation)?;
         match marks.iter().find_map(|mark| mark.fault()) {
-            Some(what) => Err(fault(operation, &what)),
+            Some(error) => Err(error.in_operation(operation)),
             None => Ok(()),
         }
     }

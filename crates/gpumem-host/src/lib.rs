@@ -12,11 +12,12 @@
 //!
 //! # Faults
 //! A command that fails when it runs (a kernel that returns an error or panics, memory that was released) is an
-//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). It lasts until a caller has waited for
-//! the stream or the device and got the error; commands enqueued on the stream in between do not run. Events recorded
-//! after it report it on every query. A stream that waits for such an event is ordered after it and goes on.
+//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). The stream goes on. The failure of a command of
+//! the runtime is noted at its [submission](gpumem_core::SubmissionId), and the rest of that submission does not run. Any other
+//! failure is an error of the next wait for the stream or the device, and each time of events recorded after it until then. A stream
+//! that waits for such an event is ordered after it and goes on.
 //!
-//! The data carry the failure over. If a command fails or is skipped, the bytes that it was to write are noted in
+//! The data carry the failure over. If a command fails, the bytes that it was to write are noted in
 //! [`POISONED`](gpumem_core::POISONED), with the first failure. A command that uses such bytes does not run and fails
 //! for the same reason. The runtime says which memory a command uses: it enqueues inside
 //! [`with_uses`](gpumem_core::with_uses). A copy or a fill that succeeds clears the bytes that it has written.

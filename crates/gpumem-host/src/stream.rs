@@ -2,7 +2,7 @@
 
 use crate::Device;
 use crate::engine::{Command, Engine, Queue, is_inside};
-use crate::error::{error, fault, invalid};
+use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::sync::lock;
 use gpumem_core::{ErrorKind, RawStream, Result};
@@ -79,10 +79,7 @@ unsafe impl gpumem_core::Stream for Stream {
         let name = "stream synchronize";
         let engine = &self.queue.engine;
         engine.origin().check(crate::NAME, name)?;
-        let (target, told) = {
-            let state = lock(&self.queue.state);
-            (state.enqueued, state.faults.told())
-        };
+        let (target, told) = (lock(&self.queue.state).enqueued, self.queue.failed.told());
         engine.counters().synchronizations.up();
         if is_inside(self.queue.id) {
             return Err(error(name, ErrorKind::BlockingInCallback));
@@ -91,10 +88,8 @@ unsafe impl gpumem_core::Stream for Stream {
         // Wait first, report after.
         engine.strike(name, Operation::Synchronize)?;
         self.queue.admit(name)?;
-        let mut state = lock(&self.queue.state);
-        let enqueued = state.enqueued;
-        match state.faults.tell(told, enqueued) {
-            Some(what) => Err(fault(name, &what)),
+        match self.queue.failed.tell(told, target) {
+            Some(error) => Err(error.in_operation(name)),
             None => Ok(()),
         }
     }
@@ -108,8 +103,8 @@ unsafe impl gpumem_core::Stream for Stream {
             return Ok(false);
         }
         self.queue.admit(name)?;
-        match lock(&self.queue.state).faults.open() {
-            Some(what) => Err(fault(name, &what)),
+        match self.queue.failed.untold(target) {
+            Some(error) => Err(error.in_operation(name)),
             None => Ok(true),
         }
     }

@@ -5,8 +5,9 @@ mod common;
 
 use common::*;
 use gpumem_core::{
-    Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelArguments, KernelSource,
-    LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space, Stream as _, StreamOptions, with_uses,
+    Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, FailedSubmissions, KernelArguments,
+    KernelSource, LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space, Stream as _,
+    StreamOptions, SubmissionId, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
 use std::sync::{Arc, Mutex, mpsc};
@@ -89,7 +90,7 @@ fn a_fault_is_reported_by_every_event_and_wait_after_it() {
         Host::wait(&other, &behind).unwrap();
         launch(&other, &body).unwrap();
         other.synchronize().expect("a wait orders and does not carry failures");
-        assert_eq!(*count.lock().unwrap(), 1, "commands after a fault do not run");
+        assert_eq!(*count.lock().unwrap(), 2, "other work runs on both streams");
         before.synchronize().unwrap();
         assert!(is_fault(&behind.synchronize()));
         assert!(is_fault(&behind.query()));
@@ -103,7 +104,7 @@ fn a_fault_is_reported_by_every_event_and_wait_after_it() {
         Host::record(&faulty, &later).unwrap();
         faulty.synchronize().unwrap();
         later.synchronize().unwrap();
-        assert_eq!(*count.lock().unwrap(), 2, "the stream runs again");
+        assert_eq!(*count.lock().unwrap(), 3);
     }
 }
 
@@ -125,6 +126,58 @@ fn uses(uses: &[MemoryUse], enqueue: impl FnOnce()) {
     unsafe { with_uses(Some(&All(uses)), enqueue) }
 }
 
+/// Enqueues commands of one submission, which write this memory.
+fn submit(submission: SubmissionId, write: MemoryUse, enqueue: impl FnOnce()) {
+    struct Of(SubmissionId, MemoryUse);
+    impl MemoryUses for Of {
+        fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+            found(&self.1);
+        }
+        fn submission(&self) -> Option<SubmissionId> {
+            Some(self.0)
+        }
+    }
+    // SAFETY: as in `uses`.
+    unsafe { with_uses(Some(&Of(submission, write)), enqueue) }
+}
+
+#[test]
+fn a_failure_belongs_to_its_submission_and_the_rest_of_that_does_not_run() {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1 << 61);
+    for device in both() {
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let id = |submission| SubmissionId { stream: number, submission };
+        let failed = FailedSubmissions::of_stream(number);
+        let (stream, buffer, gone) = (stream(&device), allocate(&device, 64), allocate(&device, 64));
+        let nowhere = on(&device, &gone);
+        release(&device, gone);
+        let to = on(&device, &buffer);
+        let all = used(number, &buffer, true);
+        submit(id(1), all, || {
+            copy(&stream, nowhere, to, 32);
+            // It builds on the first, which only the caller knows.
+            copy(&stream, to, (to.0 + 32, to.1), 32);
+        });
+        let behind = event(&device);
+        Host::record(&stream, &behind).unwrap();
+        stream.synchronize().expect("the failure is its submission's");
+        behind.synchronize().expect("as above");
+        Host::synchronize(&device).expect("as above");
+        assert_eq!(POISONED.find(&all).unwrap().0, all.range(), "a part was called good");
+        assert!(failed.find(1..=1).is_some() && device.counters().faults == 1);
+        // Another one makes the bytes good.
+        submit(id(2), all, || fill(&stream, &buffer, 7));
+        assert_eq!(read(&device, &stream, &buffer), [7; 64]);
+        assert!(POISONED.find(&all).is_none() && failed.find(2..=9).is_none());
+        // No caller can ask for the submission any more, so the stream tells.
+        drop(failed);
+        submit(id(3), all, || copy(&stream, nowhere, to, 32));
+        assert!(is_fault(&stream.synchronize()));
+        clear(&all);
+        release(&device, buffer);
+    }
+}
+
 /// Clears all poison.
 fn clear(used: &MemoryUse) {
     // SAFETY: as in `uses`.
@@ -142,8 +195,8 @@ fn failures_spread_to_work_that_uses_the_data() {
         let nowhere = on(&device, &gone);
         release(&device, gone);
         let poison = |number, buffer: &_| POISONED.find(&used(first + number, buffer, false));
-        // A copy from released memory; one that is skipped after it; one on another stream from bytes that failed work
-        // was to write.
+        // A copy from released memory; a fill after it, which uses other bytes; a copy on another stream from bytes that
+        // failed work was to write.
         uses(&[used(first, &a, true)], || copy(&one, nowhere, on(&device, &a), 64));
         uses(&[used(first + 1, &b, true)], || fill(&one, &b, 7));
         Host::record(&one, &behind).unwrap();
@@ -159,20 +212,18 @@ fn failures_spread_to_work_that_uses_the_data() {
             assert!(error.to_string().contains(words), "{error} lacks {words:?}");
             faulty.synchronize().expect("told once");
         }
-        for (number, buffer) in [(0, &a), (1, &b), (2, &c)] {
+        for (number, buffer) in [(0, &a), (2, &c)] {
             let (bytes, failure) = poison(number, buffer).expect("it was not written");
             assert_eq!(bytes, buffer.address()..buffer.address() + 64);
-            // The stream left the fill out: the copy was not to write its bytes.
-            let work = if number == 1 { "fill" } else { "copy" };
             let place = format!("host:{}, stream 0", device.ordinal());
-            assert_eq!((&*failure.work, &*failure.place), (work, &*place));
-            let is_left_out = failure.cause.contains("its stream left it out, after copy had failed on");
-            assert_eq!(is_left_out, number == 1, "{}", failure.cause);
+            assert_eq!((&*failure.work, &*failure.place), ("copy", &*place));
         }
-        // The declared use decides: a fill clears its 64 bytes, whichever buffer they belong to.
-        uses(&[used(first + 1, &b, true)], || fill(&two, &b, 9));
-        assert_eq!(read(&device, &two, &b), [9; 64]);
-        assert!(poison(1, &b).is_none() && poison(0, &a).is_some());
+        assert!(poison(1, &b).is_none());
+        assert_eq!(read(&device, &two, &b), [7; 64]);
+        // A fill clears its 64 bytes.
+        uses(&[used(first + 2, &c, true)], || fill(&two, &c, 9));
+        assert_eq!(read(&device, &two, &c), [9; 64]);
+        assert!(poison(2, &c).is_none() && poison(0, &a).is_some());
         let mut half = vec![3u8; 32];
         copy(&two, host_mut(&mut half), on(&device, &a), 32);
         two.synchronize().unwrap();
@@ -226,7 +277,7 @@ fn an_event_does_not_repeat_errors_reported_before_its_recording() {
             Host::record(&stream, &recorded).unwrap();
             recorded
         };
-        // More faults than a stream remembers.
+        // The stream tells each once.
         for _ in 0..20 {
             copy(&stream, here, host_mut(&mut data), 64);
             let before = record();

@@ -233,6 +233,8 @@ fn a_failed_kernel_copies_no_results_back() {
         let mut y = vec![1f32; 64];
         again.launch(&stream, &dims, (In(&x), InOut(&mut y), 3f32)).unwrap();
         assert_eq!(y, [4.0; 64]);
+        let told = device.synchronize().unwrap_err();
+        assert!(is_fault(&told) && told.to_string().matches("(4, 0, 0)").count() == 2, "{told}");
         device.synchronize().unwrap();
         device.flush().unwrap();
         let report = device.memory_report().unwrap();

@@ -1,7 +1,7 @@
 //! Futures that are ready once work is done.
 
 use gpumem_core::{Backend, Result, process::ProcessGuard};
-use gpumem_memory::track::{RecordedEvent, Timeline};
+use gpumem_memory::track::{Span, Timeline};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -33,10 +33,7 @@ impl RefUnwindSafe for Completion {}
 
 impl Completion {
     /// A future for everything before an event of `timeline`, or for all work enqueued so far.
-    pub(crate) fn of<B: Backend>(
-        timeline: &Arc<Timeline<B>>,
-        event: Option<(u64, Arc<RecordedEvent<B>>)>,
-    ) -> Self {
+    pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, event: Option<Span>) -> Self {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let sender = shared.clone();
         let task = move |result| {
@@ -49,21 +46,12 @@ impl Completion {
                 waker.wake();
             }
         };
-        // A failure that another call has been told of already is asked for again, where a device goes on after it.
-        let event = match event {
-            None if B::capabilities(&timeline.context.raw).survives_faults => {
-                timeline.check("done").and_then(|()| timeline.record_now()).map(Some)
-            }
-            event => Ok(event),
-        };
-        let outcome = event.and_then(|event| match event {
-            Some((submission, recorded)) => {
-                let asked = timeline.clone();
-                let task = move |result: Result<()>| task(result.and_then(|()| asked.outcome(&recorded)));
-                timeline.check_event("done").and_then(|()| timeline.when_complete("done", submission, task))
+        let outcome = match event {
+            Some(span) => {
+                timeline.check_event("done").and_then(|()| timeline.when_complete("done", span, task))
             }
             None => timeline.when_done("done", task),
-        });
+        };
         if let Err(error) = outcome {
             shared.lock().result = Some(Err(error));
         }

@@ -10,7 +10,7 @@ use common::{direct_double, double, host, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind};
 use gpumem_host::HostOptions;
 use gpumem_kernel::{Kernel, KernelDef, Slice, SliceMut, WorkItemIds, config_for_items};
-use gpumem_runtime::{Device, DeviceArray, Stream};
+use gpumem_runtime::{Device, DeviceArray, Event, Stream};
 use host_double::Trouble;
 use ndarray::{Array1, Ix1, s};
 use std::ops::Range;
@@ -46,6 +46,8 @@ struct Program<B: Backend> {
     arrays: Vec<DeviceArray<u32, Ix1, B>>,
     /// Streams, and whether each has failed since it was last waited for.
     streams: Vec<(Stream<B>, bool)>,
+    /// Events, and whether work before them had failed that no wait for their stream had told.
+    events: Vec<(Event<B>, bool)>,
     /// The elements; `None` for those that failed work was to write.
     model: Vec<Vec<Option<u32>>>,
     next: u32,
@@ -72,17 +74,8 @@ impl<B: Backend> Program<B> {
         let arrays = (0..ARRAYS).map(|_| device.to_device(&[1u32; LEN]).unwrap()).collect();
         let streams = (0..STREAMS).map(|_| (device.stream().unwrap(), false)).collect();
         let model = vec![vec![Some(1); LEN]; ARRAYS];
-        Self { random: Random(seed), device, bad, add, arrays, streams, model, next: 100 }
-    }
-
-    /// A stream without faults. A failed stream is not used until it was waited for, so that it never skips work.
-    fn stream(&mut self) -> usize {
-        let at = self.random.below(STREAMS);
-        let (stream, failed) = &mut self.streams[at];
-        if std::mem::take(failed) {
-            let _ = stream.synchronize();
-        }
-        at
+        let events = Vec::new();
+        Self { random: Random(seed), device, bad, add, arrays, streams, events, model, next: 100 }
     }
 
     /// The elements are there, or the error is that of the kernel.
@@ -118,9 +111,9 @@ impl<B: Backend> Program<B> {
     fn step(&mut self) {
         let (from, to) = (self.random.below(ARRAYS), self.random.below(ARRAYS));
         let range = self.random.range();
-        match self.random.below(10) {
+        let at = self.random.below(STREAMS);
+        match self.random.below(12) {
             0 | 1 => {
-                let at = self.stream();
                 self.next += 1;
                 let value = self.next;
                 let mut part = self.arrays[to].slice_mut(s![range.clone()]).unwrap();
@@ -128,7 +121,6 @@ impl<B: Backend> Program<B> {
                 self.done((at, result), true, (to, range), |_, _| Some(value));
             }
             2 | 3 if from != to => {
-                let at = self.stream();
                 let start = self.random.below(LEN - range.len() + 1);
                 let target = start..start + range.len();
                 let is_whole = self.model[from][range.clone()].iter().all(Option::is_some);
@@ -140,7 +132,6 @@ impl<B: Backend> Program<B> {
                 self.done((at, result), is_whole, (to, target), |at, model| model[from][at - start + first]);
             }
             4 | 5 if from != to => {
-                let at = self.stream();
                 let whole = |array: &[Option<u32>]| array[range.clone()].iter().all(Option::is_some);
                 let is_whole = whole(&self.model[from]) && whole(&self.model[to]);
                 let [source, target] = self.arrays.get_disjoint_mut([from, to]).unwrap();
@@ -153,7 +144,6 @@ impl<B: Backend> Program<B> {
                 });
             }
             6 => {
-                let at = self.stream();
                 let mut part = self.arrays[to].slice_mut(s![range.clone()]).unwrap();
                 let dims = config_for_items([range.len(), 1, 1], [range.len() as u32, 1, 1]);
                 let result = self.bad.launch(&self.streams[at].0, &dims, (&mut part,));
@@ -167,37 +157,69 @@ impl<B: Backend> Program<B> {
                 self.model[to] = vec![Some(self.next); LEN];
             }
             8 => {
-                let at = self.random.below(STREAMS);
                 let (stream, failed) = &mut self.streams[at];
-                let result = stream.synchronize();
-                if !std::mem::take(failed) {
-                    result.unwrap();
-                }
+                Self::is_told(stream.synchronize(), std::mem::take(failed));
             }
+            9 => {
+                let (stream, failed) = &self.streams[at];
+                self.events.push((stream.record_event().unwrap(), *failed));
+            }
+            10 => self.ask(),
             _ => self.read(to, range),
         }
     }
 
+    #[track_caller]
+    fn is_told(result: gpumem_core::Result<()>, failed: bool) {
+        match result {
+            Err(error) if failed => Self::check_error(&error),
+            result => assert!(result.is_ok() && !failed, "{result:?} where failed is {failed}"),
+        }
+    }
+
+    /// Asks an event how its work has ended. It says the same each time.
+    fn ask(&mut self) {
+        if self.events.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.events.len());
+        let (event, failed) = &self.events[at];
+        let is_query = self.random.below(2) == 0;
+        let ended = match is_query {
+            true => loop {
+                match event.query() {
+                    Ok(false) => std::thread::yield_now(),
+                    Ok(true) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            },
+            false => event.clone().synchronize(),
+        };
+        Self::is_told(ended, *failed);
+    }
+
     fn read(&mut self, from: usize, range: Range<usize>) {
         let expected: Option<Vec<u32>> = self.model[from][range.clone()].iter().copied().collect();
-        let mut found = self.try_to_read(from, range.clone());
-        for _ in 0..STREAMS {
-            if found.is_err() && expected.is_some() && self.streams.iter().any(|(_, failed)| *failed) {
-                // A wait for a stream reports its failure, also one of other elements, once.
-                found = self.try_to_read(from, range.clone());
-            }
-        }
-        match (found, expected) {
+        let is_there = expected.is_some();
+        match (self.try_to_read(from, range, is_there), expected) {
             (Ok(found), Some(expected)) => assert_eq!(found, expected),
             (Err(error), None) => Self::check_error(&error),
             (found, expected) => panic!("{found:?} where {expected:?} is expected"),
         }
     }
 
-    fn try_to_read(&mut self, from: usize, range: Range<usize>) -> gpumem_core::Result<Vec<u32>> {
+    fn try_to_read(
+        &mut self,
+        from: usize,
+        range: Range<usize>,
+        is_there: bool,
+    ) -> gpumem_core::Result<Vec<u32>> {
         let part = self.arrays[from].slice(s![range]).unwrap();
-        // A new stream, which may fail.
-        let reader = self.device.stream().unwrap();
+        // One that may have failed, or a new one, which may fail.
+        let reader = match is_there {
+            true => self.streams[self.random.below(STREAMS)].0.clone(),
+            false => self.device.stream().unwrap(),
+        };
         match self.random.below(3) {
             0 => reader.copy_to_host(&part).and_then(|pinned| pinned.view().map(|view| view.to_vec())),
             1 => {
@@ -209,14 +231,7 @@ impl<B: Backend> Program<B> {
                 }
                 landed.map(|()| elements.to_vec())
             }
-            _ => {
-                let found = part.copy_to_host();
-                if found.is_err() {
-                    // The default stream is everybody's.
-                    let _ = self.device.default_stream().unwrap().synchronize();
-                }
-                found.map(|elements| elements.to_vec())
-            }
+            _ => part.copy_to_host().map(|elements| elements.to_vec()),
         }
     }
 
@@ -224,15 +239,21 @@ impl<B: Backend> Program<B> {
         for _ in 0..STEPS {
             self.step();
         }
-        for (stream, _) in &self.streams {
-            let _ = stream.synchronize();
+        for (stream, failed) in &mut self.streams {
+            if self.random.below(2) == 0 {
+                Self::is_told(stream.synchronize(), std::mem::take(failed));
+            }
         }
+        (0..2 * self.events.len()).for_each(|_| self.ask());
         for from in 0..ARRAYS {
             for at in 0..LEN {
                 self.read(from, at..at + 1);
             }
         }
-        let _ = self.device.synchronize();
+        // Reads have failed on streams that are gone, and on the default stream.
+        let told = self.device.synchronize();
+        assert!(told.is_err() || self.streams.iter().all(|(_, failed)| !failed));
+        self.device.synchronize().unwrap();
     }
 }
 

@@ -114,7 +114,7 @@ impl Command {
         }
     }
 
-    /// Whether the command is left out once its stream has failed.
+    /// Whether the command may use memory.
     pub(crate) fn is_work(&self) -> bool {
         !matches!(self, Command::Record { .. } | Command::Wait(_))
     }

@@ -69,8 +69,6 @@ struct Piece {
     item: Item,
     part: Range<usize>,
     last: bool,
-    /// The failure from before, if the stream has one.
-    before: Option<Fault>,
     fault: Option<Fault>,
 }
 
@@ -191,12 +189,11 @@ impl Deterministic {
         let whole = left <= 1 || state.chunks >= MOST_CHUNKS || self.random.one_in(self.whole);
         let end = if whole { units } else { start + 1 + self.random.below(left) };
         let submission = queue.completed() + 1;
-        let before = state.failed_before(&item.command, submission);
         if self.trace.len() < TRACE {
             self.trace.push(Step { stream: queue.number, command: submission - 1, chunk: state.chunks });
         }
         drop(state);
-        Some(Piece { queue, item, part: start..end, last: end == units, before, fault })
+        Some(Piece { queue, item, part: start..end, last: end == units, fault })
     }
 }
 
@@ -215,9 +212,9 @@ impl Piece {
 
     /// Polls a future.
     fn poll(self) {
-        let Self { queue, mut item, before, .. } = self;
+        let Self { queue, mut item, .. } = self;
         let submission = queue.completed() + 1;
-        match queue.poll_future(&mut item, submission, before) {
+        match queue.poll_future(&mut item, submission) {
             Poll::Pending => {
                 let mut state = lock(&queue.state);
                 state.busy = false;
@@ -243,7 +240,7 @@ impl Piece {
     fn run_part(mut self) {
         let (queue, Item { command, uses }) = (self.queue, self.item);
         // Nothing that it uses changes between its pieces.
-        let refused = queue.refuse(&command, &uses, self.before);
+        let refused = queue.refuse(&command, &uses);
         let mut is_over = self.last;
         match refused {
             Refused::No => {
@@ -252,7 +249,7 @@ impl Piece {
                     self.fault = self.fault.or(queue.conclude(&command, &uses, result));
                 }
             }
-            Refused::LeftOut => is_over = true,
+            Refused::Rest => is_over = true,
             Refused::Failed(fault) => self.fault = Some(fault),
         }
         if is_over || self.fault.is_some() {

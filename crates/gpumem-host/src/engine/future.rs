@@ -1,6 +1,6 @@
 //! Futures as commands: a stream whose first command is a pending future is parked, and no thread waits for it.
 
-use super::{Command, Engine, Fault, Item, Queue, Refused, command::discard, command::message, poison};
+use super::{Command, Engine, Fault, Item, Queue, Refused, command::discard, command::message};
 use crate::process::Adversary;
 use crate::sync::lock;
 use gpumem_core::{Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED};
@@ -76,16 +76,11 @@ impl Item {
 impl Queue {
     /// Polls the future that was taken from the front of the queue. `Pending` if it has to go back there; otherwise it
     /// is over, with the fault if it failed. The queue is busy meanwhile, and its lock is free.
-    pub(crate) fn poll_future(
-        self: &Arc<Self>,
-        item: &mut Item,
-        submission: u64,
-        before: Option<Fault>,
-    ) -> Poll<Option<Fault>> {
+    pub(crate) fn poll_future(self: &Arc<Self>, item: &mut Item, submission: u64) -> Poll<Option<Fault>> {
         if matches!(&item.command, Command::Future(pending) if !pending.has_begun) {
-            match self.refuse(&item.command, &item.uses, before) {
+            match self.refuse(&item.command, &item.uses) {
                 Refused::No => {}
-                Refused::LeftOut => return Poll::Ready(None),
+                Refused::Rest => return Poll::Ready(None),
                 Refused::Failed(fault) => return Poll::Ready(Some(fault)),
             }
         }
@@ -116,9 +111,7 @@ impl Queue {
                 Failure::new(pending.work, place, cause)
             }
         };
-        let fault = Fault { what: failure.to_string().into(), failure: Arc::new(failure) };
-        poison::poison(uses, &fault.failure);
-        Poll::Ready(Some(fault))
+        Poll::Ready(Some(Fault::of(failure.to_string(), failure).poison(uses)))
     }
 
     /// Whether the first command is a future that waits to be woken.

@@ -3,7 +3,6 @@
 mod command;
 mod deterministic;
 mod event_core;
-mod fault;
 mod future;
 mod poison;
 mod pool;
@@ -14,7 +13,6 @@ mod run;
 pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;
 pub(crate) use event_core::{EventCore, Marks};
-pub(crate) use fault::Faults;
 pub(crate) use future::Pending;
 pub(crate) use poison::{Fault, Item, Refused};
 pub(crate) use queue::{Mark, Progress, Queue};

@@ -2,17 +2,24 @@
 
 use super::{Command, Engine, Queue};
 use crate::copy::{runs_of_fill, runs_of_region};
-use gpumem_core::{Failure, MemoryUse, MemoryUses, POISONED, current_uses};
+use gpumem_core::{Failure, MemoryUse, MemoryUses, POISONED, SubmissionId, current_uses};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
-/// The memory that a command uses, as far as the caller has said.
+/// The memory that a command uses, and whose it is, as far as the caller has said.
 #[derive(Debug, Default)]
-pub(crate) struct Uses(SmallVec<[MemoryUse; 3]>);
+pub(crate) struct Uses {
+    all: SmallVec<[MemoryUse; 3]>,
+    submission: Option<SubmissionId>,
+}
 
 impl MemoryUses for Uses {
     fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
-        self.0.iter().for_each(found);
+        self.all.iter().for_each(found);
+    }
+
+    fn submission(&self) -> Option<SubmissionId> {
+        self.submission
     }
 }
 
@@ -28,7 +35,10 @@ impl Item {
     pub(crate) fn now(command: Command) -> Self {
         let mut uses = Uses::default();
         if command.is_work() {
-            current_uses(|all| all.each(&mut |used| uses.0.push(*used)));
+            current_uses(|current| {
+                current.each(&mut |used| uses.all.push(*used));
+                uses.submission = current.submission();
+            });
         }
         Self { command, uses }
     }
@@ -37,19 +47,40 @@ impl Item {
 /// Why a command failed.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
-    /// The error of the stream's next wait.
-    pub(crate) what: Arc<str>,
+    /// The error of who waits for the command.
+    pub(crate) what: String,
     /// For users of the bytes that the command was to write: the first failure in the chain.
     pub(crate) failure: Arc<Failure>,
+    /// What the command is part of.
+    pub(crate) submission: Option<SubmissionId>,
+    /// Whether it uses bytes that another command was to write.
+    pub(crate) is_consequence: bool,
 }
 
 impl Fault {
     /// The failure of a command itself.
     #[cold]
     pub(crate) fn new(engine: &Engine, stream: u32, work: String, cause: String) -> Self {
-        let what = format!("{work}: {cause}").into();
         let place = format!("host:{}, stream {stream}", engine.ordinal());
-        Self { what, failure: Arc::new(Failure::new(work, place, cause)) }
+        Self::of(format!("{work}: {cause}"), Failure::new(work, place, cause))
+    }
+
+    /// A failure of its own.
+    pub(crate) fn of(what: String, failure: Failure) -> Self {
+        Self { what, failure: Arc::new(failure), submission: None, is_consequence: false }
+    }
+
+    /// Poisons the bytes that the command was to write.
+    #[cold]
+    pub(crate) fn poison(mut self, uses: &dyn MemoryUses) -> Self {
+        self.submission = uses.submission();
+        uses.each(&mut |used| {
+            if used.write {
+                // SAFETY: the use is the command's, by the promise of `with_uses`.
+                unsafe { POISONED.poison(used, &self.failure) };
+            }
+        });
+        self
     }
 
     /// A command that cannot run, because it uses bytes that a failed one was to write.
@@ -59,46 +90,34 @@ impl Fault {
         let what = format!(
             "{work}: it uses bytes that were to be written by {writer}, which failed on {place}: {cause}"
         );
-        let what = what.into();
-        Self { what, failure }
+        Self { what, failure, submission: None, is_consequence: true }
     }
 }
 
 impl Queue {
-    /// Runs a command as a whole, unless it must not run. `before` is an earlier failure of its stream.
-    pub(crate) fn run_whole(
-        &self,
-        command: &Command,
-        uses: &dyn MemoryUses,
-        before: Option<Fault>,
-    ) -> Option<Fault> {
-        match self.refuse(command, uses, before) {
+    /// Runs a command as a whole, unless it must not run.
+    pub(crate) fn run_whole(&self, command: &Command, uses: &dyn MemoryUses) -> Option<Fault> {
+        match self.refuse(command, uses) {
             Refused::No => {
                 let result = command.run(&self.engine, self.id, 0..command.units());
                 self.conclude(command, uses, result)
             }
-            Refused::LeftOut => None,
+            Refused::Rest => None,
             Refused::Failed(fault) => Some(fault),
         }
     }
 
-    /// Tells whether a command must not run. If so, poisons the bytes that it was to write.
+    /// Tells whether a command must not run. If so, the bytes that it was to write are poisoned.
     #[inline]
-    pub(crate) fn refuse(&self, command: &Command, uses: &dyn MemoryUses, before: Option<Fault>) -> Refused {
-        if let Some(before) = before {
-            self.leave_out(command, uses, &before.failure);
-            return Refused::LeftOut;
+    pub(crate) fn refuse(&self, command: &Command, uses: &dyn MemoryUses) -> Refused {
+        if self.has_failed_before(uses) {
+            // What that was to write is not among the declared reads.
+            Refused::Rest
+        } else if !POISONED.is_any() {
+            Refused::No
+        } else {
+            refuse_poisoned(command, uses)
         }
-        if !POISONED.is_any() { Refused::No } else { refuse_poisoned(command, uses) }
-    }
-
-    /// Poisons the bytes of a command that its stream leaves out. The failed work was not to write them, so the failure is
-    /// the command's own.
-    #[cold]
-    fn leave_out(&self, command: &Command, uses: &dyn MemoryUses, before: &Failure) {
-        let Failure { work, place, cause, .. } = before;
-        let cause = format!("its stream left it out, after {work} had failed on {place}: {cause}");
-        poison(uses, &Fault::new(&self.engine, self.number, command.work(), cause).failure);
     }
 
     /// Notes the outcome of a command that has run.
@@ -116,11 +135,7 @@ impl Queue {
                 }
                 None
             }
-            Err(cause) => {
-                let fault = Fault::new(&self.engine, self.number, command.work(), cause);
-                poison(uses, &fault.failure);
-                Some(fault)
-            }
+            Err(cause) => Some(Fault::new(&self.engine, self.number, command.work(), cause).poison(uses)),
         }
     }
 }
@@ -129,8 +144,8 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) enum Refused {
     No,
-    /// Its stream has failed, and no caller has been told.
-    LeftOut,
+    /// An earlier command of its submission has failed, and has poisoned the bytes of both.
+    Rest,
     /// It uses bytes that failed work was to write.
     Failed(Fault),
 }
@@ -147,22 +162,8 @@ fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
     });
     match poisoned {
         None => Refused::No,
-        Some((_, failure)) => {
-            poison(uses, &failure);
-            Refused::Failed(Fault::inherited(&command.work(), failure))
-        }
+        Some((_, failure)) => Refused::Failed(Fault::inherited(&command.work(), failure).poison(uses)),
     }
-}
-
-/// Poisons the bytes that a command was to write.
-#[cold]
-pub(super) fn poison(uses: &dyn MemoryUses, failure: &Arc<Failure>) {
-    uses.each(&mut |used| {
-        if used.write {
-            // SAFETY: the use is the command's, by the promise of `with_uses`.
-            unsafe { POISONED.poison(used, failure) };
-        }
-    });
 }
 
 /// Clears the poison of the bytes that a command has written: exactly these, without gaps between them.

@@ -4,8 +4,10 @@
 //! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
 //! in the list of the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Fault, Faults, Item, Sides, poison};
+use super::{Command, Engine, Fault, Item, Sides};
+use crate::error;
 use crate::sync::lock;
+use gpumem_core::{Error, FailedSubmissions, MemoryUses, SubmissionId};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex};
 pub(crate) struct Mark {
     pub(crate) queue: Arc<Queue>,
     pub(crate) submission: u64,
-    /// How many faults of the stream had been reported at the recording: the event does not report those.
+    /// Up to where failures of the stream had been told at the recording: the event does not report those.
     told: u64,
 }
 
@@ -32,17 +34,17 @@ pub(crate) enum Progress {
 impl Mark {
     /// Marks the end of a command.
     pub(crate) fn new(queue: &Arc<Queue>, submission: u64) -> Self {
-        Self { queue: Arc::clone(queue), submission, told: 0 }
+        Self { queue: Arc::clone(queue), submission, told: queue.failed.told() }
     }
 
     /// Marks the end of the enqueued commands; it has no command itself.
     pub(crate) fn end(queue: &Arc<Queue>, state: &State) -> Self {
-        Self { queue: Arc::clone(queue), submission: state.enqueued, told: state.faults.told() }
+        Self::new(queue, state.enqueued)
     }
 
-    /// The state that an event at this position reports.
-    pub(crate) fn fault(&self) -> Option<Arc<str>> {
-        lock(&self.queue.state).faults.at_mark(self.submission, self.told).map(|fault| fault.what)
+    /// The failure that an event at this position reports.
+    pub(crate) fn fault(&self) -> Option<Error> {
+        self.queue.failed.find(self.told + 1..=self.submission)
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -75,6 +77,10 @@ pub(crate) struct Queue {
     pub(crate) progress: Condvar,
     /// Set when the owning handle is gone.
     pub(crate) closed: AtomicBool,
+    /// Failures that belong to no submission of the runtime, which hears of its own.
+    pub(crate) failed: FailedSubmissions,
+    /// The highest number of a submission of the runtime that has failed.
+    last_failed: AtomicU64,
     completed: AtomicU64,
     dropped_from: AtomicU64,
 }
@@ -94,7 +100,6 @@ pub(crate) struct State {
     pub(crate) is_woken: bool,
     /// Smallest submission index that a sleeping thread waits for.
     pub(crate) wake_at: u64,
-    pub(crate) faults: Faults,
     pub(crate) at_once: AtOnce,
     pub(crate) sides: Sides,
     waiters: SmallVec<[(u64, Arc<Queue>); 2]>,
@@ -148,13 +153,14 @@ impl Queue {
                 parked: false,
                 is_woken: false,
                 wake_at: u64::MAX,
-                faults: Faults::default(),
                 at_once: AtOnce::default(),
                 sides: Sides::default(),
                 waiters: SmallVec::new(),
             }),
             progress: Condvar::new(),
             closed: AtomicBool::new(false),
+            failed: FailedSubmissions::default(),
+            last_failed: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             dropped_from: AtomicU64::new(u64::MAX),
         }
@@ -170,12 +176,33 @@ impl Queue {
     pub(crate) fn complete(&self, state: &mut State, fault: Option<Fault>) -> Aftermath {
         let submission = self.completed.load(Ordering::Relaxed) + 1;
         if let Some(fault) = fault {
-            self.engine.counters().faults.up();
-            state.faults.raise(submission, fault);
+            self.note_failed(submission, &fault);
         }
         state.done_units = 0;
         state.chunks = 0;
         self.advance(state, submission)
+    }
+
+    /// Notes a failure, before anyone can see that the command is over.
+    #[cold]
+    fn note_failed(&self, submission: u64, fault: &Fault) {
+        self.engine.counters().faults.up();
+        let (error, is_consequence) = (error::fault("work", &fault.what), fault.is_consequence);
+        let note = |id: SubmissionId| {
+            self.last_failed.fetch_max(id.submission, Ordering::Relaxed);
+            id.note_failed(&error, is_consequence)
+        };
+        if !fault.submission.is_some_and(note) {
+            self.failed.note(submission..=submission, &error, is_consequence);
+        }
+    }
+
+    /// Whether an earlier command of the same submission has failed. Only the thread that runs the stream asks, which has
+    /// taken the lock since.
+    #[inline]
+    pub(crate) fn has_failed_before(&self, uses: &dyn MemoryUses) -> bool {
+        let last = self.last_failed.load(Ordering::Relaxed);
+        last > 0 && uses.submission().is_some_and(|id| id.submission <= last && id.has_failed())
     }
 
     /// Drops pending commands after the device was lost. The running command is left to its thread.
@@ -236,7 +263,7 @@ impl Queue {
         for Item { command, uses } in dropped.iter().filter(|item| item.command.is_work()) {
             let cause = format!("the device was lost: {}", self.engine.cause());
             let fault = Fault::new(&self.engine, self.number, command.work(), cause);
-            poison::poison(uses, &fault.failure);
+            let _fault = fault.poison(uses);
         }
     }
 
@@ -263,17 +290,11 @@ impl Queue {
 
     /// Forgets failures, after a reset.
     pub(crate) fn forget_faults(&self) {
-        lock(&self.state).faults = Faults::default();
+        self.failed.forget();
     }
 }
 
 impl State {
-    /// The stream's failure from before a command; the command is skipped then.
-    #[inline]
-    pub(crate) fn failed_before(&self, command: &Command, submission: u64) -> Option<Fault> {
-        if command.is_work() { self.faults.at(submission) } else { None }
-    }
-
     /// Whether the queue is to be put on the workers' list. Says so to one caller only.
     pub(crate) fn take_listing(&mut self) -> bool {
         let list = !self.busy && !self.listed && !self.parked && !self.pending.is_empty();
@@ -289,8 +310,8 @@ impl Drop for Queue {
             let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             self.engine.counters().copies.add(state.at_once.copies);
             self.engine.counters().copied_bytes.add(state.at_once.bytes);
-            if let Some(what) = state.faults.open() {
-                self.engine.leave_fault(&what);
+            if let Some(error) = self.failed.untold(u64::MAX) {
+                self.engine.leave_fault(error::what(&error));
             }
         }
     }

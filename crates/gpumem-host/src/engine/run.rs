@@ -44,9 +44,8 @@ impl Queue {
         }
         if state.pending.is_empty() && !state.busy && command.is_brief(self.engine.brief_bytes()) {
             state.busy = true;
-            let before = state.failed_before(&command, submission);
             drop(state);
-            let fault = current_uses(|uses| self.run_whole(&command, uses, before));
+            let fault = current_uses(|uses| self.run_whole(&command, uses));
             command.retire();
             let mut state = lock(&self.state);
             state.busy = false;
@@ -71,7 +70,7 @@ impl Queue {
         Ok(submission)
     }
 
-    /// Copies on the spot, without a submission index, if all that was enqueued is done and went well. `false` if it has
+    /// Copies on the spot, without a submission index, if all that was enqueued is done, and no bytes are poisoned. `false` if it has
     /// not copied. The lock is held meanwhile, so that nothing overtakes it.
     ///
     /// # Safety
@@ -81,11 +80,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let idle = self.completed() == state.enqueued && !state.busy;
         // Which allocations the two sides belong to is not told here.
-        if !idle
-            || state.faults.open().is_some()
-            || POISONED.is_any()
-            || self.generation != engine.generation()
-        {
+        if !idle || POISONED.is_any() || self.generation != engine.generation() {
             return false;
         }
         // SAFETY: the caller's promise.
@@ -167,9 +162,8 @@ impl Queue {
                 state.busy = true;
                 state.is_woken = false;
                 let submission = self.completed() + 1;
-                let before = state.failed_before(&item.command, submission);
                 drop(state);
-                let polled = self.poll_future(&mut item, submission, before);
+                let polled = self.poll_future(&mut item, submission);
                 let Poll::Ready(fault) = polled else {
                     state = lock(&self.state);
                     state.busy = false;
@@ -194,10 +188,8 @@ impl Queue {
             let Item { command, uses } = item;
             if !matches!(command, Command::Wait(_)) {
                 state.busy = true;
-                let submission = self.completed() + 1;
-                let before = state.failed_before(&command, submission);
                 drop(state);
-                fault = self.run_whole(&command, &uses, before);
+                fault = self.run_whole(&command, &uses);
                 command.retire();
                 state = lock(&self.state);
                 state.busy = false;

@@ -283,28 +283,33 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         }
         let launched = submit(&all);
         let write_back = scope.map_or(WriteBack::Now, |(id, _)| WriteBack::InScope(id));
-        let arrive = || -> Result<u64> {
-            let mut last = launched?;
+        let arrive = || -> Result<SmallVec<[u64; 4]>> {
+            let last = launched?;
+            let mut submissions = SmallVec::new();
             if scope.is_none() {
                 // Nothing comes back of a kernel that failed.
                 settle(timeline, last)?;
             }
             for arrival in arrivals {
                 let (submission, memory) = arrival(&Arrivals { device, timeline, write_back })?;
-                last = last.max(submission);
+                submissions.push(submission);
                 match (memory, scope) {
                     (Some(memory), Some((_, locks))) => locks.keep(&memory),
                     (Some(memory), None) => borrowed.push(memory),
                     (None, _) => {}
                 }
             }
-            Ok(last)
+            Ok(submissions)
         };
         let arrived = arrive();
         if scope.is_some() {
             return arrived.map(|_| ());
         }
-        let waited = arrived.and_then(|last| settle(timeline, last));
+        // The last one first: the others are over then.
+        let settle_all = |submissions: SmallVec<[u64; 4]>| {
+            submissions.into_iter().rev().try_for_each(|submission| settle(timeline, submission))
+        };
+        let waited = arrived.and_then(settle_all);
         for memory in borrowed {
             let settled = memory.wait_until_unused();
             if !settled.done {

@@ -1,7 +1,7 @@
 //! What work says about the memory that it uses.
 
 use super::Tracked;
-use gpumem_core::{Backend, MemoryUse, MemoryUses};
+use gpumem_core::{Backend, MemoryUse, MemoryUses, SubmissionId};
 use gpumem_layout::layout::Layout;
 use std::ops::Range;
 
@@ -85,13 +85,22 @@ fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
 }
 
 /// The uses of work, in the form for backends.
-pub struct Uses<'a, 'b, B: Backend>(/** The accesses. */ pub &'a [Access<'b, B>]);
+pub struct Uses<'a, 'b, B: Backend> {
+    /// The accesses.
+    pub accesses: &'a [Access<'b, B>],
+    /// What makes them.
+    pub submission: SubmissionId,
+}
 
 impl<B: Backend> MemoryUses for Uses<'_, '_, B> {
     fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
-        for Access { memory, extent, write, .. } in self.0 {
+        for Access { memory, extent, write, .. } in self.accesses {
             found(&memory.used(extent, *write));
         }
+    }
+
+    fn submission(&self) -> Option<SubmissionId> {
+        Some(self.submission)
     }
 }
 

@@ -5,7 +5,7 @@
 //! first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would wait for
 //! the thread that it runs on.
 
-use super::Timeline;
+use super::{Span, Timeline};
 use crate::user_code;
 use gpumem_core::{Backend, ErrorKind, NonBlockingContext, Result, process::DriverUse};
 use parking_lot::{Condvar, Mutex};
@@ -22,7 +22,7 @@ pub(crate) struct Callbacks {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<(u64, Task)>,
+    waiting: VecDeque<(Span, Task)>,
     /// Callbacks that were added, and that have run.
     added: u64,
     ran: u64,
@@ -54,20 +54,20 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<()> {
         self.check(operation)?;
         // The event is recorded now, so that later work does not delay the callback.
-        let submission = self.last_submission();
-        self.wait_target(submission)?;
-        self.when_complete(operation, submission, task)
+        let span = self.span_to(self.last_submission());
+        self.wait_target(span.last)?;
+        self.when_complete(operation, span, task)
     }
 
-    /// As [`when_done`](Self::when_done), for a submission index of the past.
+    /// As [`when_done`](Self::when_done), for work of the past.
     pub fn when_complete(
         self: &Arc<Self>,
         operation: &'static str,
-        submission: u64,
+        span: Span,
         task: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
         let mut state = self.callbacks.state.lock();
-        state.waiting.push_back((submission, Box::new(task)));
+        state.waiting.push_back((span, Box::new(task)));
         state.added += 1;
         if !state.thread {
             let timeline = self.clone();
@@ -91,7 +91,7 @@ impl<B: Backend> Timeline<B> {
 fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
     let callbacks = &timeline.callbacks;
     loop {
-        let (submission, task) = {
+        let (span, task) = {
             let mut state = callbacks.state.lock();
             match state.waiting.pop_front() {
                 Some(next) => next,
@@ -102,7 +102,7 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
             }
         };
         let in_driver = DriverUse::new();
-        let result = timeline.wait_host(submission).result;
+        let result = timeline.wait_host(span.last).result.and_then(|()| timeline.outcome(span));
         drop(in_driver);
         let info = B::info(&timeline.context.raw);
         let context = NonBlockingContext { backend: info.backend, device: info.ordinal, stream: None };

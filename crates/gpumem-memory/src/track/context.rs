@@ -10,6 +10,9 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+/// Most failures of streams that are gone which are kept.
+const LEFT_FAILURES: usize = 16;
+
 /// The driver's device with the state that streams, events and accesses refer to. The fields that every submission
 /// reads come first, in one cache line.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub struct DeviceContext<B: Backend> {
     pub counters: Arc<Counters>,
     /// The streams that are alive, so that a wait for the device can finish the pending work of each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
+    /// Failures of streams that are gone, until a wait for the device tells them.
+    left_failures: Mutex<Vec<Error>>,
     /// See [`unknown_streams`](Self::unknown_streams).
     unknown_streams: Mutex<Weak<Timeline<B>>>,
 }
@@ -54,6 +59,7 @@ impl<B: Backend> DeviceContext<B> {
             counters: Arc::default(),
             recorder: Recorder::default(),
             timelines: Mutex::new(Vec::new()),
+            left_failures: Mutex::default(),
             unknown_streams: Mutex::new(Weak::new()),
             generation: AtomicU64::new(first_generation()),
             lost: OnceLock::new(),
@@ -70,6 +76,22 @@ impl<B: Backend> DeviceContext<B> {
     /// Returns the streams that are alive.
     pub fn timelines(&self) -> Vec<Arc<Timeline<B>>> {
         self.timelines.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Keeps the failure of a stream that is gone, and that no caller was told of, for the next wait for the device.
+    #[cold]
+    pub(super) fn leave_failure(&self, error: Error) {
+        let error = self.place(error);
+        tracing::error!("a stream was dropped with a failure: {error}");
+        let mut left = self.left_failures.lock();
+        if left.len() < LEFT_FAILURES {
+            left.push(error);
+        }
+    }
+
+    /// Takes the failures of streams that are gone.
+    pub fn take_left_failures(&self) -> Vec<Error> {
+        std::mem::take(&mut *self.left_failures.lock())
     }
 
     /// The timeline of the work on unknown streams: one while anything refers to it, so that a log has one entry for

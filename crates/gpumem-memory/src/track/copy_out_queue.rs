@@ -16,7 +16,7 @@ struct State {
     /// The oldest first.
     waiting: Vec<Entry>,
     /// Scopes that have lost an entry, and why, until they end.
-    lost: Vec<(u64, Lost)>,
+    lost: Vec<(u64, Error)>,
 }
 
 struct Entry {
@@ -26,15 +26,6 @@ struct Entry {
     /// Of the staging memory.
     bytes: usize,
     copy_out: CopyOut,
-}
-
-/// Why elements have not reached the caller's memory.
-#[derive(Debug)]
-pub enum Lost {
-    /// The work of the stream failed before.
-    WorkFailed,
-    /// Copying them out failed.
-    CopyOutFailed(Error),
 }
 
 impl CopyOutQueue {
@@ -60,21 +51,13 @@ impl CopyOutQueue {
         let State { waiting, lost } = &mut *self.0.lock();
         for entry in waiting.extract_if(.., |entry| is_due(entry.submission)) {
             if let Err(error) = (entry.copy_out)() {
-                lost.push((entry.scope, Lost::CopyOutFailed(error)));
+                lost.push((entry.scope, error));
             }
         }
     }
 
-    /// Drops the copies that are due: the work before them failed. The caller that waits for the device gets the
-    /// failure, and so does each scope ([`take_lost`](Self::take_lost)).
-    pub(crate) fn give_up(&self, is_due: impl Fn(u64) -> bool) {
-        let State { waiting, lost } = &mut *self.0.lock();
-        let due = waiting.extract_if(.., |entry| is_due(entry.submission));
-        lost.extend(due.map(|entry| (entry.scope, Lost::WorkFailed)));
-    }
-
     /// Returns why entries of the scope, which ends now, have not been copied out: the first reason, if there is any.
-    pub fn take_lost(&self, scope: u64) -> Option<Lost> {
+    pub fn take_lost(&self, scope: u64) -> Option<Error> {
         let mut state = self.0.lock();
         let mut lost = state.lost.extract_if(.., |(of, _)| *of == scope).map(|(_, lost)| lost);
         let first = lost.next();
@@ -136,13 +119,11 @@ mod tests {
         assert_eq!((queue.bytes(), queue.oldest_above(157), queue.oldest_above(158)), (158, Some(10), None));
         queue.run(|submission| submission <= 11);
         assert_eq!((ran.load(Ordering::Relaxed), queue.bytes(), queue.oldest_above(0)), (1, 8, Some(12)));
-        queue.give_up(|submission| submission <= 12);
+        queue.abandon(3);
         queue.abandon(4);
         assert_eq!((ran.load(Ordering::Relaxed), queue.bytes(), queue.oldest_above(0)), (1, 0, None));
-        assert!(queue.take_lost(1).is_none() && queue.take_lost(4).is_none());
-        let Some(Lost::CopyOutFailed(error)) = queue.take_lost(2) else { panic!("the failure is lost") };
-        assert_eq!(*error.kind(), ErrorKind::NotReady);
-        assert!(matches!(queue.take_lost(3), Some(Lost::WorkFailed)));
-        assert!(queue.take_lost(2).is_none() && queue.take_lost(3).is_none(), "told twice");
+        assert!([1, 3, 4].iter().all(|scope| queue.take_lost(*scope).is_none()));
+        assert_eq!(queue.take_lost(2), Some(failing().unwrap_err()));
+        assert!(queue.take_lost(2).is_none(), "told twice");
     }
 }

@@ -122,6 +122,20 @@ impl<B: Backend> Admitted<'_, '_, B> {
         if POISONED.is_any() { self.look_for_poison() } else { Ok(()) }
     }
 
+    /// As [`refuse_poisoned`](Self::refuse_poisoned), once everything that the work depends on has been waited for, perhaps by
+    /// the host: a device that does not go on after a failure does not judge for itself.
+    #[inline]
+    pub(super) fn refuse_poisoned_meanwhile(&self) -> Result<()> {
+        if POISONED.is_any() && !self.timeline.survives_faults() { self.look_again() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look_again(&self) -> Result<()> {
+        let reads = |access: &&Access<'_, B>| !access.write || self.work.may_read_what_it_writes();
+        let mut reads = self.accesses.iter().filter(reads);
+        reads.try_for_each(|access| access.memory.check_written(self.operation, &access.extent))
+    }
+
     #[cold]
     fn look_for_poison(&self) -> Result<()> {
         let reads = |access: &&Access<'_, B>| !access.write || self.work.may_read_what_it_writes();

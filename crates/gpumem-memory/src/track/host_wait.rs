@@ -1,11 +1,12 @@
 //! How the host learns that work is done, or that it failed.
 
 use super::{
-    RecordedEvent, Timeline,
+    Timeline,
     queue::{WaitTarget, stale},
 };
 use crate::blocking;
 use gpumem_core::{Backend, Error, ErrorKind, Event, Result, Stream};
+use std::ops::RangeInclusive;
 
 /// How a wait of the host ended.
 #[derive(Debug)]
@@ -26,19 +27,38 @@ impl WaitOutcome {
     }
 }
 
+/// The work of a stream that an event stands for.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// Failures up to here had been told by a wait for the whole stream when the event was recorded, which does not tell
+    /// them.
+    told: u64,
+    /// The last submission.
+    pub last: u64,
+}
+
 impl<B: Backend> Timeline<B> {
-    /// How the work before an event ended, which is done. The driver's event says so also after other calls were told.
-    /// Where a failure loses the device, every call says so anyway.
+    /// The work up to a submission, without failures that have been told by a wait for the stream.
+    #[inline]
+    pub fn span_to(&self, last: u64) -> Span {
+        Span { told: self.failed.told(), last }
+    }
+
+    /// How the work of an event ended, which is done: the same each time.
     ///
     /// # Errors
-    /// Returns the failure of that work.
-    pub fn outcome(&self, recorded: &RecordedEvent<B>) -> Result<()> {
-        match recorded.event() {
-            Some(event) if B::capabilities(&self.context.raw).survives_faults => {
-                self.context.note_loss(event.query()).map(drop)
-            }
-            _ => Ok(()),
-        }
+    /// Returns the first failure of that work.
+    pub fn outcome(&self, span: Span) -> Result<()> {
+        self.check_submissions(span.told + 1..=span.last)
+    }
+
+    /// How the submissions ended, which are done.
+    ///
+    /// # Errors
+    /// Returns their first failure, each time.
+    #[inline]
+    pub fn check_submissions(&self, submissions: RangeInclusive<u64>) -> Result<()> {
+        self.failed.find(submissions).map_or(Ok(()), |error| Err(self.context.place(error)))
     }
 
     /// Whether everything enqueued so far is done, asking the driver. Never blocks, and leaves a failure to the call that
@@ -47,50 +67,41 @@ impl<B: Backend> Timeline<B> {
     /// # Errors
     /// Returns the failure of the work or of the driver, each time until a call has waited for the stream.
     pub fn poll_all(&self) -> Result<bool> {
-        let is_done = self.poll(self.last_submission())?;
-        if is_done && B::capabilities(&self.context.raw).survives_faults {
+        let last = self.last_submission();
+        let is_done = self.poll(last)?;
+        if is_done && self.survives_faults() {
             self.with_raw("query", Stream::query)?;
         }
-        Ok(is_done)
-    }
-
-    /// Remembers that work up to `submission` failed.
-    pub(super) fn note_fault(&self, submission: u64, error: &Error) {
-        let mut fault = self.fault.lock();
-        if fault.as_ref().is_none_or(|(last, _)| *last < submission) {
-            *fault = Some((submission, error.clone()));
+        match self.failed.untold(last).filter(|_| is_done) {
+            Some(error) => Err(self.context.place(error)),
+            None => Ok(is_done),
         }
     }
 
-    /// Tells whether work up to `submission` is known to have failed, or to come after failed work.
-    pub(crate) fn has_failed(&self, submission: u64) -> bool {
-        self.fault.lock().as_ref().is_some_and(|(last, _)| *last >= submission)
-    }
-
-    /// Checks whether work after `submission` has failed, even if an earlier call has reported the failure.
-    ///
-    /// # Errors
-    /// Returns that failure.
-    pub fn fault_since(&self, submission: u64) -> Result<()> {
-        match self.fault.lock().as_ref() {
-            Some((last, error)) if *last > submission => Err(error.clone()),
-            _ => Ok(()),
+    /// Notes that the driver reports a failure of work of the device. Unless it says which work has failed, that may have been
+    /// this stream's.
+    #[cold]
+    pub fn note_failure(&self, error: &Error) {
+        if !self.survives_faults() {
+            self.note_fault(self.last_submission(), error);
         }
     }
 
-    /// Whether `submission` is done, asking the driver. Never blocks.
+    /// Notes that the driver reports a failure of work up to `submission`, perhaps to this caller only.
+    #[cold]
+    fn note_fault(&self, submission: u64, error: &Error) {
+        let first = self.first_pending();
+        if first <= submission {
+            self.failed.note(first..=submission, error, false);
+        }
+    }
+
+    /// Whether `submission` is over, asking the driver. Never blocks. [`check_submissions`](Self::check_submissions) then tells how
+    /// it ended.
     ///
     /// # Errors
-    /// Returns the failure of the work or of the driver. Work that failed counts as done afterwards.
+    /// Returns the error of the driver.
     pub fn poll(&self, submission: u64) -> Result<bool> {
-        let is_done = self.poll_driver(submission)?;
-        if is_done {
-            self.aborted.check(submission)?;
-        }
-        Ok(is_done)
-    }
-
-    fn poll_driver(&self, submission: u64) -> Result<bool> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(true);
         }
@@ -137,7 +148,7 @@ impl<B: Backend> Timeline<B> {
         answer
     }
 
-    /// Blocks until `submission` is done, or cannot go on. Needs no event: if no event covers the submission index, it
+    /// Blocks until `submission` is done, or cannot go on, and tells how it ended, each time. Needs no event: if no event covers the submission index, it
     /// waits for the stream itself.
     pub fn wait_host(&self, submission: u64) -> WaitOutcome {
         if self.is_complete(submission) || self.is_stale() {
@@ -185,37 +196,66 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Waits until everything on the driver's stream is done, including work of other libraries.
-    pub(crate) fn wait_host_all(&self) -> WaitOutcome {
-        let last = {
-            let mut queue = self.queue.lock();
-            // Foreign work on the same stream has no submission index: a new one makes the wait look again.
-            queue.submission += 1;
-            queue.submission
-        };
-        self.wait_host(last)
-    }
-
-    /// Copies the results of completed work out of staging memory, unless the work failed, even if an earlier call has
-    /// reported it.
-    pub fn copy_out_completed(&self) {
-        self.copy_outs.give_up(|submission| self.has_failed(submission));
-        self.copy_outs.run(|submission| self.is_complete(submission));
-    }
-
-    /// Waits as `wait_host_all`, and until callbacks have run. Staged transfers land unless their work
-    /// failed, even if an earlier call has reported it, or `land` says that it is unknown.
-    pub fn finish(&self, land: bool) -> WaitOutcome {
-        let wait_outcome = self.wait_host_all();
-        if land {
-            self.copy_out_completed();
-        } else {
-            self.copy_outs.give_up(|submission| self.has_failed(submission) || self.is_complete(submission));
+    /// As [`wait_host`](Self::wait_host), for work that used some memory. Where failed work is kept from being built upon, the
+    /// bytes say what is missing, and by which work: that work may have had other bytes, or these were written since.
+    pub fn wait_for_use(&self, submission: u64) -> WaitOutcome {
+        let outcome = self.wait_host(submission);
+        let has_failed = |error: &Error| matches!(error.kind(), ErrorKind::AsynchronousFault { .. });
+        match outcome.result.as_ref().is_err_and(has_failed) && outcome.done && self.survives_faults() {
+            true => WaitOutcome::done(),
+            false => outcome,
         }
+    }
+
+    /// The outcome of a wait that has ended well.
+    #[inline]
+    fn ended_well(&self, submission: u64) -> WaitOutcome {
+        let own = self.check_submissions(submission..=submission);
+        let result = if self.survives_faults() { own } else { own.and_then(|()| self.tell(submission)) };
+        WaitOutcome { done: true, result }
+    }
+
+    /// Tells failures up to a submission once. Where later work of the stream may have built on failed work, the first wait for
+    /// such work must know.
+    #[inline]
+    fn tell(&self, submission: u64) -> Result<()> {
+        let untold = self.failed.tell(self.failed.told(), submission);
+        untold.map_or(Ok(()), |error| Err(self.context.place(error)))
+    }
+
+    /// Waits until everything on the driver's stream is done, including work of other libraries, and until callbacks have run.
+    /// Staged transfers land, unless their work failed.
+    pub fn finish(&self) -> WaitOutcome {
+        // Foreign work on the same stream has no submission index: a new one makes the wait look again.
+        self.finish_to(self.note_unknown_work())
+    }
+
+    fn finish_to(&self, last: u64) -> WaitOutcome {
+        let wait_outcome = self.wait_host(last);
+        self.copy_out_completed();
         if wait_outcome.done {
             self.callbacks.drain();
         }
         wait_outcome
+    }
+
+    /// As [`finish`](Self::finish), and tells what has failed on the stream.
+    ///
+    /// # Errors
+    /// Returns the failures that no such call has told.
+    pub fn synchronize(&self) -> Result<()> {
+        let span = self.span_to(self.note_unknown_work());
+        let wait_outcome = self.finish_to(span.last);
+        match self.failed.tell(span.told, span.last).filter(|_| wait_outcome.done) {
+            Some(error) => Err(self.context.place(error)),
+            None => wait_outcome.result,
+        }
+    }
+
+    /// Copies the results of completed work out of staging memory. A copy of what failed work was to write is an error of its
+    /// scope.
+    pub fn copy_out_completed(&self) {
+        self.copy_outs.run(|submission| self.is_complete(submission));
     }
 }
 

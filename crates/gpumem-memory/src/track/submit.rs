@@ -6,7 +6,8 @@ use super::{
     queue::Queue,
 };
 use gpumem_core::{
-    Backend, CopyRegion, Error, ErrorKind, MemoryUses, RawStream, Result, Stream as _, with_uses,
+    Backend, CopyRegion, Error, ErrorKind, MemoryUses, RawStream, Result, Stream as _, SubmissionId,
+    with_uses,
 };
 use std::sync::Arc;
 
@@ -70,10 +71,13 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         let Self { timeline, operation, accesses, .. } = self;
         let begun = timeline.begin_submission(operation, accesses)?;
         let (submission, is_lent) = (begun.submission, begun.is_lent);
-        let uses = Uses(accesses);
+        let uses = Uses { accesses, submission: SubmissionId { stream: timeline.id(), submission } };
         let told: Option<&dyn MemoryUses> = if timeline.survives_faults() { Some(&uses) } else { None };
-        // SAFETY: the caller has listed all memory that the work uses in the accesses.
-        let enqueue = |raw: &_, submission| unsafe { with_uses(told, || enqueue(raw, submission)) };
+        let enqueue = |raw: &_, submission| {
+            self.refuse_poisoned_meanwhile()?;
+            // SAFETY: the caller has listed all memory that the work uses in the accesses.
+            unsafe { with_uses(told, || enqueue(raw, submission)) }
+        };
         let result = timeline.enqueue(begun, operation, enqueue);
         let result =
             if is_lent { timeline.make_borrowers_wait(accesses, submission).and(result) } else { result };
@@ -132,6 +136,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             },
             _ => wait(LockedLogs(&mut LockedLog::all(accesses))),
         }?;
+        self.refuse_poisoned_meanwhile()?;
         Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle })
     }
 

@@ -2,15 +2,14 @@
 
 use super::counters::Counters;
 use super::{
-    DeviceContext, QueueRef, RecordedEvent,
-    aborted::Aborted,
+    DeviceContext, QueueRef, RecordedEvent, Span,
     callbacks::Callbacks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
     queue::{Queue, WaitTarget, stale, wait_on_stream},
 };
-use crate::sync::{AtomicU64, Mutex, Ordering, ShortMutex};
-use gpumem_core::{Backend, Error, ErrorKind, RawStream, Result, Stream as _, StreamKind};
+use crate::sync::{AtomicU64, Ordering, ShortMutex};
+use gpumem_core::{Backend, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind};
 use std::{
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -42,11 +41,8 @@ pub struct Timeline<B: Backend> {
     /// The counters of the device.
     pub counters: Arc<Counters>,
     pub(super) queue: ShortMutex<Queue<B>>,
-    /// The last failure of the work itself, and the submission index up to which it goes. A driver reports it once, to
-    /// the caller that waits first; other callers may wait for the failed work later.
-    pub(super) fault: Mutex<Option<(u64, Error)>>,
-    /// Work that was aborted from outside.
-    pub(super) aborted: Aborted,
+    /// The submissions that failed.
+    pub(super) failed: Arc<FailedSubmissions>,
     /// Callbacks that run on a thread of the library once submissions are done.
     pub(crate) callbacks: Callbacks,
     /// Staged transfers that have yet to land in their destinations.
@@ -99,18 +95,20 @@ impl<B: Backend> Timeline<B> {
         kind: StreamKind,
         (is_whole_device, of_producer): (bool, bool),
     ) -> Arc<Self> {
+        let id = super::unique_id();
+        let survives_faults = B::capabilities(&context.raw).survives_faults;
+        let is_found = survives_faults && queue.raw.is_some();
         Arc::new(Self {
-            id: super::unique_id(),
+            id,
             context: context.clone(),
             generation: context.generation(),
             kind,
             is_whole_device,
             of_producer,
-            survives_faults: B::capabilities(&context.raw).survives_faults,
+            survives_faults,
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             completed: AtomicU64::new(0),
-            fault: Mutex::new(None),
-            aborted: Aborted::new(),
+            failed: if is_found { FailedSubmissions::of_stream(id) } else { Arc::default() },
             counters: context.counters.clone(),
             queue: ShortMutex::new(queue),
             callbacks: Callbacks::default(),
@@ -219,10 +217,11 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Records an event after everything on the driver's stream, including work of other libraries.
-    pub fn record_now(&self) -> Result<(u64, Arc<RecordedEvent<B>>)> {
+    pub fn record_now(&self) -> Result<(Span, Arc<RecordedEvent<B>>)> {
         let mut queue = self.queue.lock();
         queue.submission += 1;
-        queue.record(&self.context).cloned()
+        let (last, recorded) = queue.record(&self.context)?;
+        Ok((self.span_to(*last), recorded.clone()))
     }
 
     /// Returns a submission index after everything on the driver's stream, including work of other libraries.
@@ -373,6 +372,17 @@ impl<B: Backend> Timeline<B> {
     #[inline]
     pub fn is_complete(&self, submission: u64) -> bool {
         self.completed.load(Ordering::Acquire) >= submission
+    }
+}
+
+impl<B: Backend> Drop for Timeline<B> {
+    fn drop(&mut self) {
+        if let Some(error) = self.failed.untold(u64::MAX)
+            && self.context.is_usable()
+            && !self.is_stale()
+        {
+            self.context.leave_failure(error);
+        }
     }
 }
 

@@ -183,7 +183,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// itself never needs that. Use it before you hand the [address](Self::address) to code that knows no streams.
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if that work failed, and
+    /// Returns [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work failed that was to write the elements, and
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "synchronize";

@@ -1,7 +1,7 @@
 //! Lending the native stream and addresses to other libraries (law 15).
 
 use crate::{ArrayBase, Storage, StorageMut, Stream, transfer::ArrayRef};
-use gpumem_core::{Backend, RawStream, Result, with_uses};
+use gpumem_core::{Backend, RawStream, Result, SubmissionId, with_uses};
 use gpumem_memory::track::{Access, LentStream, Timeline, Uses, Work};
 use ndarray::Dimension;
 use smallvec::SmallVec;
@@ -108,10 +108,14 @@ impl<B: Backend> Stream<B> {
         let lent = timeline.admit(Work::Foreign, "raw_scope", &accesses)?.lend()?;
         let parts = RawParts { stream: lent.handle, addresses: &addresses };
         let noting = Noting { timeline, lent: Some(lent) };
-        // Work that is enqueued through the backend is checked as the library's own is.
-        let uses = Uses(&accesses);
+        // Work that is enqueued through the backend is checked as the library's own is. It is one submission: once part of
+        // it has failed, the rest does not run.
+        let survives_faults = timeline.survives_faults();
+        let submission = if survives_faults { timeline.reserve_index()? } else { 0 };
+        let submission = SubmissionId { stream: timeline.id(), submission };
+        let uses = Uses { accesses: &accesses, submission };
         // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).
-        let value = unsafe { with_uses(timeline.survives_faults().then_some(&uses as _), || body(parts)) };
+        let value = unsafe { with_uses(survives_faults.then_some(&uses as _), || body(parts)) };
         drop(noting);
         Ok(value)
     }

@@ -1,8 +1,7 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
 use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, array::host::PinScope, key::Key, transfer};
-use gpumem_core::{Backend, Element, ErrorKind, Result};
-use gpumem_memory::track::Lost;
+use gpumem_core::{Backend, Element, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
 
@@ -32,7 +31,7 @@ impl<B: Backend> Finish<'_, B> {
         let timeline = self.stream.timeline();
         // In a forked child nothing lands: the transfers are the parent's, and so are the locks.
         timeline.context.check_process("scope")?;
-        let wait_outcome = timeline.finish(true);
+        let wait_outcome = timeline.finish();
         if wait_outcome.done {
             // The remaining copies cannot arrive any more: the device was reset meanwhile.
             timeline.copy_outs.abandon(self.id);
@@ -42,18 +41,10 @@ impl<B: Backend> Finish<'_, B> {
             timeline.copy_outs.leak(self.id);
         }
         let lost = timeline.copy_outs.take_lost(self.id);
-        // An earlier call may have reported the failure of this scope's work already.
-        let result = wait_outcome.result.and_then(|()| timeline.fault_since(self.before));
+        let work = self.before + 1..=timeline.last_submission();
+        let result = wait_outcome.result.and_then(|()| timeline.check_submissions(work));
         let result = result.and_then(|()| timeline.check("scope"));
-        let result = result.and_then(|()| match lost {
-            None => Ok(()),
-            Some(Lost::CopyOutFailed(error)) => Err(error),
-            // A wait for the whole device has told of a failure, which may have been this scope's.
-            Some(Lost::WorkFailed) => {
-                let what = "work before a transfer of this scope".to_owned();
-                Err(timeline.context.error("scope", ErrorKind::AsynchronousFault { what }))
-            }
-        });
+        let result = result.and_then(|()| lost.map_or(Ok(()), Err));
         result.map_err(|error| error.in_operation("scope"))
     }
 }

@@ -334,7 +334,7 @@ fn copy_memory<T: Element, B: Backend>(
     timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
     // The device orders the copy after them, which does not tell whether they succeeded.
     for (writer, submission) in &writers {
-        writer.wait_host(*submission).result.map_err(|error| error.in_operation(operation))?;
+        writer.wait_for_use(*submission).result.map_err(|error| error.in_operation(operation))?;
     }
     Ok(submission)
 }

@@ -1,9 +1,7 @@
 //! Memory that the host may write at once.
 
 use super::{Allocation, AllocationRef};
-use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
-use gpumem_memory::memory::DeviceCore;
-use gpumem_memory::track::WaitOutcome;
+use gpumem_core::{Backend, HostAccess, Result};
 
 /// Memory of the host that no work of a device used when this was made. Code that writes to it before a device does
 /// gets it as this type, which can only be made by waiting for the work that uses the memory.
@@ -14,38 +12,19 @@ impl<B: Backend> HostReady<B> {
     /// Waits until nothing uses the memory. A pool gives the host idle memory, so there is hardly ever anything to wait
     /// for; a resource of the user's may give out memory in use.
     ///
-    /// Failures of earlier work are not reported here: the memory had another owner then.
+    /// Failures of earlier work are not reported here, where the device goes on after them: the memory had another owner then.
     ///
     /// # Errors
-    /// Returns the error of the wait if it is not proven that the uses are over. The memory is freed after them.
+    /// Returns the error of the wait. The memory is freed after its uses.
     #[inline]
     pub(crate) fn wait(mut memory: AllocationRef<B>, operation: &'static str) -> Result<Self> {
         if AllocationRef::get_mut(&mut memory).is_some_and(Allocation::is_unused) {
             return Ok(Self(memory));
         }
         let wait_outcome = memory.wait_until_unused();
-        match wait_outcome.done {
-            true => Ok(Self(memory)),
-            false => Err(told(memory.core(), wait_outcome, operation)),
-        }
-    }
-
-    /// As [`wait`](Self::wait), and reports failures of earlier work.
-    ///
-    /// # Errors
-    /// Returns the memory with the error of that work, or of the wait.
-    #[allow(clippy::result_large_err, reason = "the memory itself comes back")]
-    pub(crate) fn wait_and_tell(
-        memory: AllocationRef<B>,
-        operation: &'static str,
-    ) -> Result<Self, (AllocationRef<B>, Error)> {
-        let wait_outcome = memory.wait_until_unused();
-        match wait_outcome.done && wait_outcome.result.is_ok() {
-            true => Ok(Self(memory)),
-            false => {
-                let error = told(memory.core(), wait_outcome, operation);
-                Err((memory, error))
-            }
+        match wait_outcome.result {
+            Ok(()) => Ok(Self(memory)),
+            Err(error) => Err(error.in_operation(operation)),
         }
     }
 
@@ -68,13 +47,5 @@ impl<B: Backend> HostReady<B> {
     /// Returns the memory.
     pub(crate) fn into_memory(self) -> AllocationRef<B> {
         self.0
-    }
-}
-
-fn told<B: Backend>(core: &DeviceCore<B>, wait_outcome: WaitOutcome, operation: &'static str) -> Error {
-    let why = "it is not known whether earlier work still uses the memory";
-    match wait_outcome.result {
-        Err(error) => error.in_operation(operation),
-        Ok(()) => core.error(operation, ErrorKind::InvalidArgument { why }),
     }
 }

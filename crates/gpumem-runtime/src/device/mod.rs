@@ -17,7 +17,7 @@ pub(crate) use host_ready::HostReady;
 pub(crate) use staging::{Staging, StagingPool};
 
 use crate::TransferOptions;
-use gpumem_core::{Backend, Capabilities, DeviceInfo, MemoryInfo, Result, StreamKind, StreamOptions};
+use gpumem_core::{Backend, Capabilities, DeviceInfo, Error, MemoryInfo, Result, StreamKind, StreamOptions};
 use gpumem_memory::{
     memory::{DeferredFree, DeviceCore, check_outside_resource},
     track::{DeviceCounters, Timeline},
@@ -205,16 +205,22 @@ impl<B: Backend> Device<B> {
         self.0.core.check("synchronize")?;
         let timelines = self.0.core.timelines();
         let outcome = self.0.core.note_loss(B::synchronize(&self.0.core.raw));
-        let mut results = Vec::with_capacity(timelines.len());
+        let of_device = outcome.err();
+        let mut errors: Vec<Error> = of_device.iter().cloned().collect();
         for timeline in timelines {
-            // Nothing to wait for any more, but to land transfers and to see callbacks through. Where something failed
-            // the stream is unknown, so nothing is copied out.
-            results.push(timeline.finish(outcome.is_ok()).result);
+            if let Some(error) = &of_device {
+                timeline.note_failure(error);
+            }
+            // Nothing to wait for any more, but to land transfers and to see callbacks through.
+            let error = timeline.synchronize().err();
+            let is_news = |error: &Error| of_device.as_ref().is_none_or(|other| other.kind() != error.kind());
+            errors.extend(error.filter(is_news));
         }
-        results
-            .into_iter()
-            .fold(outcome, |outcome, result| outcome.and(result))
-            .map_err(|error| error.in_operation("synchronize"))
+        errors.extend(self.0.core.take_left_failures());
+        match Error::all_of(errors) {
+            Some(error) => Err(error.in_operation("synchronize")),
+            None => Ok(()),
+        }
     }
 
     /// Runs `work` with this device as the thread's current one: CUDA's current context, HIP's current device. Every

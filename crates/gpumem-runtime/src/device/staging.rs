@@ -85,13 +85,7 @@ impl<B: Backend> Staging<B> {
 
     /// A block of the pool, once no copy uses it.
     fn wait(device: &Device<B>, operation: &'static str, block: AllocationRef<B>) -> Result<Self> {
-        match HostReady::wait_and_tell(block, operation) {
-            Ok(ready) => Ok(Self::of(device, ready)),
-            Err((block, error)) => {
-                device.0.staging.put(block);
-                Err(error)
-            }
-        }
+        HostReady::wait(block, operation).map(|ready| Self::of(device, ready))
     }
 
     fn of(device: &Device<B>, ready: HostReady<B>) -> Self {

@@ -5,7 +5,7 @@ use gpumem_core::{Backend, ErrorKind, Event as _, EventOptions, Result};
 use gpumem_memory::{
     may_block,
     memory::{DeferredFree, DeviceCore},
-    track::{RecordedEvent, Timeline},
+    track::{RecordedEvent, Span, Timeline},
 };
 use std::{
     fmt,
@@ -14,10 +14,13 @@ use std::{
 };
 
 /// An event in a stream, made by [`Stream::record_event`]. Cloning it is cheap and gives the same event.
+///
+/// It stands for the work before it, but for failures that [`Stream::synchronize`] or
+/// [`Device::synchronize`](crate::Device::synchronize) had returned before the event was recorded.
 #[must_use = "an event that is dropped at once cannot be waited for"]
 pub struct Event<B: Backend> {
     timeline: Arc<Timeline<B>>,
-    submission: u64,
+    span: Span,
     recorded: Arc<RecordedEvent<B>>,
     timing: Option<Arc<Timed<B>>>,
 }
@@ -56,7 +59,7 @@ impl<B: Backend> Event<B> {
     pub(crate) fn record(stream: &Stream<B>, options: EventOptions) -> Result<Self> {
         let timeline = stream.timeline();
         timeline.check("record")?;
-        let (submission, recorded) = timeline.record_now()?;
+        let (span, recorded) = timeline.record_now()?;
         let timing = match options.timing {
             true => {
                 let event = timeline.context.note_loss(B::create_event(&timeline.context.raw, options))?;
@@ -69,21 +72,16 @@ impl<B: Backend> Event<B> {
             }
             false => None,
         };
-        Ok(Self { timeline: timeline.clone(), submission, recorded, timing })
-    }
-
-    /// How the work before the event ended, which is done.
-    fn outcome(&self) -> Result<()> {
-        self.timeline.outcome(&self.recorded)
+        Ok(Self { timeline: timeline.clone(), span, recorded, timing })
     }
 
     pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
         waiting.check("wait")?;
         self.timeline.check_event("wait")?;
-        if self.timeline.id() == waiting.id() || self.timeline.is_complete(self.submission) {
+        if self.timeline.id() == waiting.id() || self.timeline.is_complete(self.span.last) {
             return Ok(());
         }
-        waiting.wait_for(self.timeline.id(), self.submission, &self.recorded)
+        waiting.wait_for(self.timeline.id(), self.span.last, &self.recorded)
     }
 
     /// Returns whether the work before the event is done. Never blocks.
@@ -106,10 +104,11 @@ impl<B: Backend> Event<B> {
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time.
     pub fn query(&self) -> Result<bool> {
         self.timeline.check_event("query")?;
-        let is_done = self.timeline.poll(self.submission);
-        is_done
-            .and_then(|is_done| if is_done { self.outcome().map(|()| true) } else { Ok(false) })
-            .map_err(|error| error.in_operation("query"))
+        let ended = match self.timeline.poll(self.span.last) {
+            Ok(true) => self.timeline.outcome(self.span).map(|()| true),
+            pending => pending,
+        };
+        ended.map_err(|error| error.in_operation("query"))
     }
 
     /// Blocks until the work before the event is done.
@@ -136,8 +135,10 @@ impl<B: Backend> Event<B> {
         if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
             self.timeline.context.note_loss(event.synchronize())?;
         }
-        let result = self.timeline.wait_host(self.submission).result;
-        result.and_then(|()| self.outcome()).map_err(|error| error.in_operation("synchronize"))
+        let result = self.timeline.wait_host(self.span.last).result;
+        result
+            .and_then(|()| self.timeline.outcome(self.span))
+            .map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Returns the milliseconds from `start` to this event.
@@ -187,7 +188,7 @@ impl<B: Backend> Event<B> {
     /// # }
     /// ```
     pub fn completed(&self) -> Completion {
-        Completion::of(&self.timeline, Some((self.submission, self.recorded.clone())))
+        Completion::of(&self.timeline, Some(self.span))
     }
 }
 
@@ -195,7 +196,7 @@ impl<B: Backend> Clone for Event<B> {
     fn clone(&self) -> Self {
         Self {
             timeline: self.timeline.clone(),
-            submission: self.submission,
+            span: self.span,
             recorded: self.recorded.clone(),
             timing: self.timing.clone(),
         }
@@ -206,7 +207,7 @@ impl<B: Backend> fmt::Debug for Event<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event")
             .field("timeline", &self.timeline.id())
-            .field("submission", &self.submission)
+            .field("submission", &self.span.last)
             .finish()
     }
 }

@@ -100,12 +100,12 @@ impl<B: Backend> Stream<B> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, and
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work of the stream failed, once, and
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         may_block("synchronize")?;
         self.0.timeline.check("synchronize")?;
-        self.0.timeline.finish(true).result.map_err(|error| error.in_operation("synchronize"))
+        self.0.timeline.synchronize().map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Returns whether everything enqueued so far is done. Never blocks.

@@ -235,9 +235,7 @@ fn direct<B: Backend>(
         abort(operation, wait_outcome.result);
     }
     outcome?;
-    // An earlier call may have reported a failure.
-    let result = wait_outcome.result.and_then(|()| timeline.fault_since(submission.saturating_sub(1)));
-    result.map_err(|error| error.in_operation(operation))?;
+    wait_outcome.result.map_err(|error| error.in_operation(operation))?;
     if direction == Direction::HostToDevice {
         note_written(timeline, array_ref);
     }

@@ -79,14 +79,12 @@ pub fn upload<T: Element, B: Backend>(
         return Ok(submission);
     }
     let sides = (destination, &host_span, &nest);
+    let pipeline = StagingPipeline::new(device, timeline, operation, sides, Direction::HostToDevice);
     // SAFETY: the caller's view is valid for reads during this call.
-    let submission = unsafe {
-        let pipeline = StagingPipeline::new(device, timeline, operation, sides, Direction::HostToDevice);
-        pipeline.run(&nest, progress)?
-    };
+    let submission = unsafe { pipeline.run(&nest, progress)? };
     note_written(timeline, destination);
     if upload == Upload::Blocking {
-        timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+        pipeline.wait_for_all()?;
     }
     Ok(submission)
 }
@@ -152,7 +150,7 @@ unsafe fn copy_out<T: Element, B: Backend>(
     // The device orders the copy after them, which does not tell whether they succeeded.
     let check_producers = || -> Result<()> {
         for (writer, submission) in &writers {
-            writer.wait_host(*submission).result.map_err(|error| error.in_operation(operation))?;
+            writer.wait_for_use(*submission).result.map_err(|error| error.in_operation(operation))?;
         }
         Ok(())
     };

@@ -119,7 +119,7 @@ unsafe fn through_block<B: Backend>(
     let bytes = extent.len();
     // The device orders the copy after them, which does not tell whether they succeeded.
     for (writer, submission) in source.memory.writers(&extent, timeline) {
-        writer.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+        writer.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
     }
     let staging = Staging::take(source.device(operation)?, operation, bytes)?;
     let block = staging.memory();
@@ -144,7 +144,6 @@ unsafe fn through_block<B: Backend>(
             chunks.push((piece, submission));
         });
     }
-    let before = chunks.first().map_or(0, |(_, submission)| submission.saturating_sub(1));
     for (piece, submission) in chunks {
         let wait_outcome = timeline.wait_host(submission);
         if !wait_outcome.done {
@@ -152,10 +151,8 @@ unsafe fn through_block<B: Backend>(
             std::mem::forget(staging);
             return wait_outcome.result.map_err(|error| error.in_operation(operation));
         }
-        // A failed copy is not copied out, even if an earlier call has reported it. And law 8: wait first,
-        // report after.
-        let outcome = wait_outcome.result.and_then(|()| timeline.fault_since(before));
-        enqueued = enqueued.and(outcome.map_err(|error| error.in_operation(operation)));
+        // Law 8: wait first, report after.
+        enqueued = enqueued.and(wait_outcome.result.map_err(|error| error.in_operation(operation)));
         if enqueued.is_ok() {
             // SAFETY: the block holds these bytes, written by the copy, which is done. The caller promises that the
             // destination has as many, and the rest.

@@ -38,7 +38,8 @@ pub(super) struct TransferState<'a, B: Backend> {
     ended: AtomicBool,
     failure: Mutex<Option<Error>>,
     done: AtomicU64,
-    /// Of the last copy.
+    /// Of the first and the last copy.
+    first: AtomicU64,
     submission: AtomicU64,
 }
 
@@ -74,6 +75,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
             ended: AtomicBool::new(false),
             failure: Mutex::new(None),
             done: AtomicU64::new(0),
+            first: AtomicU64::new(u64::MAX),
             submission: AtomicU64::new(0),
         }
     }
@@ -176,6 +178,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
 
     /// A copy of this transfer has been enqueued. It `has_event` if there are others, so that it can be waited for alone.
     pub(super) fn has_enqueued(&self, submission: u64, has_event: bool) {
+        self.first.fetch_min(submission, Ordering::Relaxed);
         self.submission.fetch_max(submission, Ordering::Relaxed);
         if has_event {
             // Without its own event the copy is waited for together with all later work: slow, not wrong.
@@ -187,6 +190,17 @@ impl<'a, B: Backend> TransferState<'a, B> {
     /// reports its failure.
     pub(super) fn is_complete(&self, submission: u64, ask: bool) -> bool {
         self.timeline.is_complete(submission) || ask && matches!(self.timeline.poll(submission), Ok(true))
+    }
+
+    /// Waits for all copies, which have been enqueued.
+    ///
+    /// # Errors
+    /// Returns the first failure of work of the stream from the first copy to the last.
+    pub(super) fn wait_for_all(&self) -> Result<()> {
+        let (first, last) = (self.first.load(Ordering::Relaxed), self.submission.load(Ordering::Relaxed));
+        let result = self.timeline.wait_host(last).result;
+        let result = result.and_then(|()| self.timeline.check_submissions(first..=last));
+        result.map_err(|error| error.in_operation(self.operation))
     }
 
     /// Waits for the copy that uses a block.

@@ -45,7 +45,7 @@ impl<B: Backend> Tracked<B> {
             log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.submission)).collect()
         };
         for (timeline, submission) in uses {
-            timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+            timeline.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
         }
         self.record_use(extent, access == HostAccess::Write, operation, (0, 0));
         let concurrent = B::capabilities(&self.context.raw).concurrent_managed_access;
@@ -77,7 +77,7 @@ impl<B: Backend> Tracked<B> {
             }
         }
         for (timeline, submission) in writers {
-            timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+            timeline.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
         }
         self.check_written(operation, extent)
     }
@@ -153,13 +153,13 @@ impl<B: Backend> Tracked<B> {
         others.map(|entry| (entry.by.clone(), entry.submission)).collect()
     }
 
-    /// Waits for every use, also failed ones. Stops if it cannot be proven that a use is over.
+    /// Waits for every use. Stops if it cannot be proven that a use is over.
     pub fn wait_until_unused(&self) -> WaitOutcome {
         let uses: SmallVec<[PendingUse<B>; 4]> =
             self.log().all().map(|entry| (entry.by.clone(), entry.submission)).collect();
         let mut all = WaitOutcome::done();
         for (timeline, submission) in uses {
-            let wait_outcome = timeline.wait_host(submission);
+            let wait_outcome = timeline.wait_for_use(submission);
             if !wait_outcome.done {
                 return wait_outcome;
             }

@@ -92,8 +92,8 @@ impl<B: Backend> PinScope<B> {
     /// Waits for all uses of the arrays, and unlocks them.
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if that work failed. The arrays are
-    /// unlocked all the same.
+    /// Returns [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work failed that was to write them. The arrays are unlocked all
+    /// the same.
     pub(crate) fn release(&self) -> Result<()> {
         if !self.core.origin.is_valid() {
             // In a forked child another thread may hold the lock for ever, and the locked pages are the parent's.

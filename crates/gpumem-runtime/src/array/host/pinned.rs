@@ -39,8 +39,8 @@ impl<B: Backend> Device<B> {
     /// [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
     /// [`Registration`](gpumem_core::ErrorKind::Registration) if the memory cannot be page-locked, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. Returns
-    /// [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work on the arrays failed; the value of
-    /// `body` is lost then.
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work failed that was to write the arrays; the value of `body` is lost
+    /// then.
     pub fn pinned<'env, A: LockArrays<'env, B>, R>(
         &self,
         arrays: A,

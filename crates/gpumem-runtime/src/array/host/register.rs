@@ -179,9 +179,8 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// ```
     ///
     /// # Errors
-    /// Returns this array with the error: [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work on
-    /// it failed, [`Poisoned`](gpumem_core::ErrorKind::Poisoned) until the elements that it was to write are written
-    /// anew, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback,
+    /// Returns this array with the error: [`Poisoned`](gpumem_core::ErrorKind::Poisoned) until the elements that failed work was
+    /// to write are written anew, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback,
     /// [`Stale`](gpumem_core::ErrorKind::Stale) after a reset,
     /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) while another object, such as a loan, still holds
     /// the memory.

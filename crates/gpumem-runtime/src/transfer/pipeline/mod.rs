@@ -184,6 +184,14 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         })
     }
 
+    /// Waits for the copies of an upload.
+    ///
+    /// # Errors
+    /// Returns the failure of one of them, or of work in between.
+    pub(super) fn wait_for_all(&self) -> Result<()> {
+        self.state.wait_for_all()
+    }
+
     /// Moves everything but the contents of the last blocks, and returns these blocks: all of them if there are enough,
     /// and then without a wait.
     ///

@@ -200,11 +200,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
     /// Waits for the first copy on its way, and opens its block.
     fn receive_first(&mut self) -> Result<bool> {
         let Some((chunk, submission)) = self.coming.pop_front() else { return Ok(false) };
-        let state = &self.pipeline.state;
-        state.wait_host(&chunk.staging, submission)?;
-        // A failed copy is not copied out, even if an earlier call has reported it.
-        let failed = state.timeline.fault_since(submission.saturating_sub(1));
-        failed.map_err(|error| error.in_operation(state.operation))?;
+        self.pipeline.state.wait_host(&chunk.staging, submission)?;
         self.publish(chunk)?;
         Ok(true)
     }
