@@ -326,7 +326,7 @@ impl Names {
         for written in self.proof.get_mut() {
             written.uses.retain(|(other, _)| other.letters != key.letters);
         }
-        // With a pattern behind it, for which a constant of this name cannot stand.
+        // With a pattern after it, for which a constant of this name cannot stand.
         self.write(quote_spanned!(rust.span()=> let #rust @ _ = __gpumem::Language::name::<#declared>();));
         if let Some(scope) = self.scopes.last_mut() {
             scope.push((key, Variable { name, kind, ty, declared }));

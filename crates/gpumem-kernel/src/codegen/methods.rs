@@ -10,7 +10,7 @@ use std::ops::Neg;
 
 mod sealed {
     /// Types whose methods the C++ has, too.
-    pub trait Sealed {}
+    pub trait HasMethods {}
 }
 
 /// A float, for methods that only floats have.
@@ -102,7 +102,7 @@ macro_rules! methods {
             label = "this is no number",
             note = "numbers and complex numbers have, and so has `T` with `T: Numeric`; an enum has `==` and `!=`"
         )]
-        pub trait Methods: Copy + sealed::Sealed {
+        pub trait Methods: Copy + sealed::HasMethods {
             /// Its bits, as a number.
             type Bits;
             /// The number without a sign.
@@ -195,7 +195,7 @@ macro_rules! own {
 
 macro_rules! floats {
     ($($type:ident $bits:ty;)*) => {$(
-        impl sealed::Sealed for $type {}
+        impl sealed::HasMethods for $type {}
         impl Methods for $type {
             type Bits = $bits;
             type Magnitude = Self;
@@ -227,7 +227,7 @@ floats! { f32 u32; f64 u64; }
 
 macro_rules! halves {
     ($($type:ident)*) => {$(
-        impl sealed::Sealed for $type {}
+        impl sealed::HasMethods for $type {}
         impl Methods for $type {
             type Bits = u16;
             type Magnitude = Self;
@@ -260,7 +260,7 @@ halves! { f16 bf16 }
 
 macro_rules! integers {
     ($($type:ident $magnitude:ident { $($rest:tt)* })*) => {$(
-        impl sealed::Sealed for $type {}
+        impl sealed::HasMethods for $type {}
         impl Methods for $type {
             type Bits = Self;
             type Magnitude = $magnitude;
@@ -309,14 +309,14 @@ integers! {
 }
 
 /// It has operators.
-impl sealed::Sealed for bool {}
+impl sealed::HasMethods for bool {}
 impl Methods for bool {
     type Bits = Self;
     type Magnitude = Self;
     type Part = Self;
 }
 
-impl<T> sealed::Sealed for Complex<T> {}
+impl<T> sealed::HasMethods for Complex<T> {}
 impl<T: Copy + Num + Neg<Output = T>> Methods for Complex<T> {
     type Bits = Self;
     type Magnitude = Self;

@@ -8,8 +8,8 @@ pub struct Name<const N: usize>(());
 
 mod sealed {
     /// Names.
-    pub trait Sealed {}
-    impl<const N: usize> Sealed for super::Name<N> {}
+    pub trait Declared {}
+    impl<const N: usize> Declared for super::Name<N> {}
 }
 
 /// The declaration that the code for GPUs has for a name.
@@ -18,7 +18,7 @@ mod sealed {
     label = "macros have written two names of these letters, which only rustc tells apart",
     note = "give one of them other letters"
 )]
-pub trait IsName<const N: usize>: Sized + sealed::Sealed {}
+pub trait IsName<const N: usize>: Sized + sealed::Declared {}
 
 #[diagnostic::do_not_recommend]
 impl<const N: usize> IsName<N> for Name<N> {}

@@ -150,8 +150,8 @@ impl Lower {
     /// source.
     fn meeting(&mut self, name: &syn::Ident) -> syn::Result<u32> {
         self.meet(name)?;
-        self.meetings += 1;
-        Ok(number_of(self.meetings))
+        self.waits += 1;
+        Ok(number_of(self.waits))
     }
 
     /// `wave_reduce(value, |a, b| ..)`.

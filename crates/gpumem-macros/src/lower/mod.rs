@@ -85,7 +85,7 @@ pub(crate) struct Lower {
     /// Work-items of the body wait for each other, or use values of the group.
     pub meets: bool,
     /// Barriers and operations of waves so far.
-    meetings: usize,
+    waits: usize,
     pub errors: Vec<syn::Error>,
     /// Whether this is a kernel, or a function that kernels call.
     role: Role,
@@ -156,7 +156,7 @@ impl Lower {
             shared: Vec::new(),
             shares: None,
             meets: false,
-            meetings: 0,
+            waits: 0,
             errors: Vec::new(),
             role,
             part: None,
