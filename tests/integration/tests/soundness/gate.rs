@@ -37,6 +37,19 @@ fn handles(device: &Device<Host>) -> [Handles; 3] {
     [(one, cuda), (two, dlpack), (three, third)]
 }
 
+/// Devices of one backend in one process have one address space: nothing else would notice.
+#[test]
+fn a_kernel_takes_no_array_of_another_device() {
+    let (own, other) = (device(), device());
+    let stream = own.stream().unwrap();
+    let kernel = slow_copy().load(&own).unwrap();
+    let (source, mut foreign) = (own.to_device(&elements()).unwrap(), other.to_device(&elements()).unwrap());
+    let launched =
+        kernel.launch(&stream, &config_for_items([LEN, 1, 1], [64, 1, 1]), (&source, &mut foreign));
+    let kind = launched.as_ref().map_err(|error| error.kind());
+    assert!(matches!(kind, Err(ErrorKind::WrongDevice { .. })), "{kind:?}");
+}
+
 #[test]
 fn no_work_writes_an_array_that_it_uses_by_a_second_handle() {
     let device = device();
