@@ -186,7 +186,9 @@ impl FailedSubmissions {
 
     /// Forgets all failures, after a reset.
     pub fn forget(&self) {
-        lock(&self.entries).clear();
+        // Held to the end: a failure that is noted meanwhile is not hidden by what is stored here.
+        let mut entries = lock(&self.entries);
+        entries.clear();
         self.first.store(u64::MAX, Ordering::Release);
         self.last.store(0, Ordering::Release);
     }

@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(declare(&mut names, "_X"), "v_X");
         assert_eq!(declare(&mut names, "größe"), "gruf6udfe");
         assert_eq!(declare(&mut names, "i_end"), "i_end");
-        assert_eq!(names.declare_with("i", VariableKind::Fixed, 0, &["_end", "_step"]), "i_1");
+        assert_eq!(names.declare_with(&ident("i"), VariableKind::Fixed, 0, &["_end", "_step"]), "i_1");
         assert_eq!(declare(&mut names, "i_1_step"), "i_1_step_1");
     }
 }
