@@ -1,6 +1,6 @@
 //! What a `macro_rules` passes as one expression or one type stays one.
 //!
-//! Such a fragment comes in brackets that nobody sees, and no printed token says where it ends: `$e * 2` of `1 + 2` would be
+//! Such a fragment comes in invisible brackets, and no printed token says where it ends: `$e * 2` of `1 + 2` would be
 //! `1 + 2 * 2`. So it gets parentheses, or none where it needs none.
 
 use proc_macro2::Span;

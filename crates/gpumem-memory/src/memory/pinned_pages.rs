@@ -72,7 +72,7 @@ impl<B: Backend> PinnedPages<B> {
         locked
     }
 
-    /// As [`lock`](Self::lock). What no call returns goes to `failed`: whoever is told of it may call the device.
+    /// As [`lock`](Self::lock). What no call returns goes to `failed`, which may call the device.
     ///
     /// # Safety
     /// As for [`lock`](Self::lock).

@@ -291,7 +291,7 @@ pub fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> Po
 }
 
 impl<B: Backend> Drop for ResourceTable<B> {
-    /// Nobody is left to whom a panic of the user's could be told.
+    /// No caller is left to whom a panic of the user's could be told.
     fn drop(&mut self) {
         for foreign in self.foreign.get_mut().drain(..).flatten() {
             if let Err(message) = user_code::run(|| drop(foreign)) {

@@ -266,7 +266,7 @@ impl<B: Backend> Allocation<B> {
     ) -> Result<MemoryBlock<B>> {
         // Not moved between here and the allocation: every array that is made would pay for the copy.
         let mut obtained = resource.allocate(request);
-        // Whoever made the resource: users reach those of the library too, and set them for other kinds.
+        // The library's own resources are checked too: users reach them, and set them for other kinds.
         if !obtained.as_ref().is_ok_and(|block| oom::is_fit(block, request)) {
             obtained = Self::look_again(device, (number, resource), request, obtained);
         }
