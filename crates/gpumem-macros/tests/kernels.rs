@@ -499,7 +499,7 @@ fn an_expression_that_a_macro_was_given_is_one() {
 fn a_part_of_an_element_begins_a_statement() {
     expect(features::parts_first(), |n| {
         let more = if n > 3 { n * 4 } else { n * 2 };
-        n - 1 + more * 10 + if n % 2 == 0 { n * 2 & 3 } else { n - 7 } * 100
+        n - 1 + more * 10 + if n % 2 == 0 { (n * 2) & 3 } else { n - 7 } * 100
     });
 }
 

@@ -1,5 +1,6 @@
 //! Kernels with functions, records, enums, tuples, complex numbers and the rest of the atomics. Each gives one number for
 //! each of 64 work-items in groups of 32, so that every device can be compared with every other.
+#![allow(clippy::nonminimal_bool)] // an expression that tells its grouping
 
 use gpumem::{Bool, DeviceRecord, kernel::prelude::*};
 use half::{bf16, f16};
