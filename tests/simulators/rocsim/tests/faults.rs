@@ -34,7 +34,7 @@ const CASES: &[Case] = &[
     ("the host's address of locked memory", "the host's address of registered memory", &[], host_address),
     ("locked memory that the program has given back", "has unmapped this registered memory", &[], unmapped),
     ("a copy beyond the end", "has 4194304 bytes", &[], beyond_the_end),
-    ("the same by a shader of AMD's", "by `flat_load_dword", &[("HSA_ENABLE_SDMA", "0")], beyond_the_end),
+    ("the same by a shader of AMD's", "by `flat_load_dword", &[("HSA_ENABLE_SDMA", "0")], far_beyond_the_end),
     (
         "a peer's memory without a grant",
         "only the GPUs of nodes [2]",
@@ -141,6 +141,18 @@ fn beyond_the_end(hsa: &Hsa) {
     let gpu = hsa.gpus[0];
     let (one, two) = (hsa.allocate(gpu.vram, BYTES), hsa.allocate(gpu.vram, BYTES));
     let done = hsa.copy(one, two.wrapping_add(BYTES - 4096), 8192, &[], Copy::DeviceToDevice);
+    hsa.wait(done);
+}
+
+/// A shader may read what lies right behind the end, if anything does. Only a little memory of the runtime's own can lie there,
+/// and more than that is read.
+fn far_beyond_the_end(hsa: &Hsa) {
+    const MORE: usize = 64 << 20;
+    let allocate = |bytes| hsa.allocate(hsa.gpus[0].vram, bytes);
+    let (before, target, after) = (allocate(BYTES), allocate(MORE), allocate(BYTES));
+    let source = before.max(after);
+    assert!(source > target, "the target lies at {target:?}, beyond {source:?}");
+    let done = hsa.copy(target, source.wrapping_add(BYTES - 4096), MORE, &[], Copy::DeviceToDevice);
     hsa.wait(done);
 }
 
