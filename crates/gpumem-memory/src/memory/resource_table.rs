@@ -26,9 +26,9 @@ const EXTERNAL: usize = KINDS;
 /// Resources of the user that a device has at a time. A block names its resource by a number.
 const MOST: usize = 64;
 
-/// The resources of a device. Those that the library has made are never taken out before the device is gone: blocks refer to
-/// them by number, and no count has to be kept. One of the user is taken out when its place is needed, and it serves no kind any
-/// more and no block is left that it has served.
+/// The resources of a device. Those that the library has made serve their own kind alone, and are never taken out before
+/// the device is gone: blocks refer to them by number, and no count has to be kept. One of the user is taken out when its
+/// place is needed, and it serves no kind any more and no block is left that it has served.
 pub struct ResourceTable<B: Backend> {
     own: [OnceLock<Arc<dyn MemoryResource<B>>>; OWN],
     /// What the user has set, behind the numbers of `own`. Held for a few instructions; no code of the user runs meanwhile.
@@ -52,8 +52,8 @@ impl<B: Backend> ResourceTable<B> {
     /// The resource of that number.
     #[inline]
     pub fn get(&self, number: u8) -> Option<Serving<'_, B>> {
-        match self.own.get(usize::from(number)) {
-            Some(own) => own.get().map(|own| Serving::Own(&**own)),
+        match self.own.get(usize::from(number)).and_then(OnceLock::get) {
+            Some(own) => Some(Serving::Own(&**own)),
             None => self.get_foreign(usize::from(number)),
         }
     }
@@ -64,7 +64,7 @@ impl<B: Backend> ResourceTable<B> {
     }
 
     /// The resource that serves a kind now, with its number.
-    #[inline]
+    #[inline(always)]
     pub fn serving(
         &self,
         core: &Arc<DeviceCore<B>>,
@@ -78,11 +78,11 @@ impl<B: Backend> ResourceTable<B> {
             current = self.start(core, kind_index, kind);
         }
         let number = current - 1;
-        let found = match self.own.get(number) {
-            Some(own) => own.get().map(|own| (number as u8, Serving::Own(&**own))),
-            None => self.serving_foreign(kind_index),
-        };
-        found.ok_or_else(|| unfit("that kind of memory"))
+        match self.own.get(number).and_then(OnceLock::get) {
+            // At once: in one variable with the other case it would be stored and loaded again for each array.
+            Some(own) => Ok((number as u8, Serving::Own(&**own))),
+            None => self.serving_foreign(kind_index).ok_or_else(|| unfit("that kind of memory")),
+        }
     }
 
     /// The resource of the user that serves a kind now. It stays while the result lives.
@@ -155,9 +155,10 @@ impl<B: Backend> ResourceTable<B> {
                 None => Some(foreign.get(number - OWN)?.as_ref()?.resource.clone()),
             }
         });
-        // One that is there already serves again: switching to and fro takes no place.
+        // One that is there already serves again: switching to and fro takes no place. The library's own resource of a
+        // kind is trusted with that kind alone: for another one it is the user's, and its blocks are checked.
         let is_same = |have: &Arc<dyn MemoryResource<B>>| Arc::ptr_eq(have, &new.resource);
-        let own = self.own.iter().position(|own| own.get().is_some_and(is_same));
+        let own = self.own[kind_index].get().is_some_and(is_same).then_some(kind_index);
         let known = foreign.iter().position(|have| have.as_ref().is_some_and(|have| is_same(&have.resource)));
         let number = match (own, known) {
             (Some(own), _) => own,

@@ -126,6 +126,12 @@ impl<B: Backend> Serving<'_, B> {
         }
     }
 
+    /// Whether the user has set it, so that its blocks are to be checked.
+    #[inline]
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign(_))
+    }
+
     /// As [`MemoryResource::allocate`]. The library's own resources are called without `call`, which would move
     /// the block once more for each array.
     #[inline]

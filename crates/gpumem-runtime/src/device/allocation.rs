@@ -266,14 +266,13 @@ impl<B: Backend> Allocation<B> {
     ) -> Result<MemoryBlock<B>> {
         // Not moved between here and the allocation: every array that is made would pay for the copy.
         let mut obtained = resource.allocate(request);
-        // The library's own resources are checked too: users reach them, and set them for other kinds.
-        if !obtained.as_ref().is_ok_and(|block| oom::is_fit(block, request)) {
+        if obtained.is_err() || resource.is_foreign() {
             obtained = Self::look_again(device, (number, resource), request, obtained);
         }
         obtained
     }
 
-    /// Asks again after a failure, and refuses a block that does not fit.
+    /// Asks again after a failure, and refuses a block of the user's resource that does not fit.
     #[cold]
     #[inline(never)]
     fn look_again(
@@ -289,7 +288,7 @@ impl<B: Backend> Allocation<B> {
                 .inspect_err(|_| core.recorder.failed(|| request.info(), current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };
-        if !oom::is_fit(&block, request) {
+        if resource.is_foreign() && !oom::is_fit(&block, request) {
             return Err(Self::unfit(core, request, block, number));
         }
         Ok(block)

@@ -4,8 +4,8 @@
 //! program of one thread never has an enabled local cache; all its blocks go to the allocator at once, where they are
 //! joined with their neighbours.
 
-use super::state::{BlockRef, FreeBlock};
-use crate::{memory::pending_accesses::PendingAccesses, sync::ShortMutex};
+use super::state::FreeBlock;
+use crate::sync::ShortMutex;
 use gpumem_core::Backend;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -28,8 +28,14 @@ pub(super) struct LocalCache<B: Backend> {
     cache: ShortMutex<Bins<B>>,
 }
 
+/// A free block with the number of the pool at the time: the pool may have forgotten everything since.
+pub(super) struct CachedBlock<B: Backend> {
+    pub(super) owner: u64,
+    pub(super) free: FreeBlock<B>,
+}
+
 struct Bins<B: Backend> {
-    bins: [Vec<FreeBlock<B>>; BINS],
+    bins: [Vec<CachedBlock<B>>; BINS],
     bytes: u64,
     served: u64,
 }
@@ -72,10 +78,10 @@ impl<B: Backend> LocalCache<B> {
         align: u64,
         stream: Option<u64>,
         host_first: bool,
-    ) -> Option<FreeBlock<B>> {
+    ) -> Option<CachedBlock<B>> {
         let mut cache = self.cache.lock();
         let bin = &mut cache.bins[bin(len)];
-        let found = bin.last_mut()?;
+        let found = &mut bin.last_mut()?.free;
         found.uses.forget_done();
         let may_wait = match stream {
             Some(stream) => found.uses.are_only_of(stream),
@@ -94,26 +100,26 @@ impl<B: Backend> LocalCache<B> {
 
     /// Keeps a block. Returns it if the local cache is full or not enabled.
     #[inline]
-    pub(super) fn put(&self, place: BlockRef, uses: PendingAccesses<B>) -> Result<(), FreeBlock<B>> {
-        let uses_left = self.uses_left.load(Ordering::Relaxed);
-        if uses_left == 0 || place.len > LARGEST {
-            return Err(FreeBlock { place, uses });
+    pub(super) fn put(&self, block: CachedBlock<B>) -> Result<(), CachedBlock<B>> {
+        let (uses_left, len) = (self.uses_left.load(Ordering::Relaxed), block.free.place.len);
+        if uses_left == 0 || len > LARGEST {
+            return Err(block);
         }
         self.uses_left.store(uses_left - 1, Ordering::Relaxed);
         let mut cache = self.cache.lock();
-        let full = cache.bytes + place.len > BYTES;
-        let bin = &mut cache.bins[bin(place.len)];
+        let full = cache.bytes + len > BYTES;
+        let bin = &mut cache.bins[bin(len)];
         if full || bin.len() >= DEPTH {
-            return Err(FreeBlock { place, uses });
+            return Err(block);
         }
-        bin.push(FreeBlock { place, uses });
-        cache.bytes += place.len;
+        bin.push(block);
+        cache.bytes += len;
         self.blocks.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// Takes everything out.
-    pub(super) fn drain(&self) -> Vec<FreeBlock<B>> {
+    pub(super) fn drain(&self) -> Vec<CachedBlock<B>> {
         if self.is_empty() {
             return Vec::new();
         }

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result, process::ProcessGuard};
-use local_cache::{LocalCache, thread_number};
+use local_cache::{CachedBlock, LocalCache, thread_number};
 use parking_lot::ReentrantMutex;
 use state::{BlockRef, FreeBlock, PoolState};
 use std::{
@@ -153,26 +153,27 @@ impl<B: Backend> Pool<B> {
             true => start.wrapping_add(self.shift.load(Ordering::Acquire)),
             false => state.address(start),
         };
-        self.hand_out_at(address, local_cache, found)
+        self.hand_out_at(state.owner, address, local_cache, found)
     }
 
     /// As [`hand_out`](Self::hand_out), for a block that was found without the lock. `None` if the pool has forgotten
     /// everything meanwhile: the block is the driver's.
     #[inline]
-    fn hand_out_unlocked(&self, local_cache: u16, found: FreeBlock<B>) -> Option<MemoryBlock<B>> {
-        let (owner, start) = (found.place.owner, found.place.start);
+    fn hand_out_unlocked(&self, local_cache: u16, found: CachedBlock<B>) -> Option<MemoryBlock<B>> {
+        let CachedBlock { owner, free: found } = found;
+        let start = found.place.start;
         let address = match self.uniform.load(Ordering::Acquire) {
             true => start.wrapping_add(self.shift.load(Ordering::Acquire)),
             false => self.state.lock().address(start),
         };
-        let block = self.hand_out_at(address, local_cache, found);
+        let block = self.hand_out_at(owner, address, local_cache, found);
         // What the block says of its device is stored anew only after the number, so it is that of the block.
         (self.id.load(Ordering::Acquire) == owner).then_some(block)
     }
 
     #[inline]
-    fn hand_out_at(&self, address: u64, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
-        let BlockRef { owner, block, start, len } = found.place;
+    fn hand_out_at(&self, owner: u64, address: u64, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
+        let BlockRef { block, start, len } = found.place;
         let host = if self.is_seen_by_host.load(Ordering::Acquire) { start as usize } else { 0 };
         let token = u64::from(block.number()) | u64::from(local_cache) << 32;
         let resource_id = BlockOrigin {
@@ -204,7 +205,7 @@ impl<B: Backend> Pool<B> {
             None => block.address().wrapping_sub(self.shift.load(Ordering::Relaxed)),
         };
         let number = BlockId::from_number((block.token() & u64::from(u32::MAX)) as u32);
-        BlockRef { owner: block.resource().number(), block: number, start, len: block.bytes() as u64 }
+        BlockRef { block: number, start, len: block.bytes() as u64 }
     }
 
     /// Everything that local caches hold goes to the allocator.
@@ -217,7 +218,7 @@ impl<B: Backend> Pool<B> {
             }
             any = true;
             let mut state = self.state.lock();
-            held.into_iter().for_each(|found| state.free(found.place, found.uses));
+            held.into_iter().for_each(|held| state.free(held.owner, held.free.place, held.free.uses));
         }
         any
     }
@@ -321,12 +322,16 @@ impl<B: Backend> Pool<B> {
             return None;
         }
         let (bytes, align) = (request.bytes as u64, request.align as u64);
-        let FreeBlock { place, uses } = self.lock_gathered().take_in_flight(bytes, align)?;
+        let (owner, FreeBlock { place, uses }) = {
+            let mut state = self.lock_gathered();
+            (state.owner, state.take_in_flight(bytes, align)?)
+        };
         if !uses.wait() {
-            self.state.lock().free(place, uses);
+            self.state.lock().free(owner, place, uses);
             return None;
         }
-        self.hand_out_unlocked(local_cache, FreeBlock { place, uses: PendingAccesses::none() })
+        let free = FreeBlock { place, uses: PendingAccesses::none() };
+        self.hand_out_unlocked(local_cache, CachedBlock { owner, free })
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
@@ -355,17 +360,18 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             && let Some(found) =
                 local_cache.take(len, align, stream.map(|timeline| timeline.id()), request.host_first)
         {
-            let BlockRef { start, len, .. } = found.place;
+            let BlockRef { start, len, .. } = found.free.place;
             if let Some(block) = self.hand_out_unlocked(number, found) {
                 state::tell::<B>(start, len, true);
                 return Ok(block);
             }
         }
         let mut state = self.lock_if_free(local_cache).unwrap_or_else(|| self.state.lock());
-        if let Some(found) = state.take_last(bytes, align, stream) {
+        if let Some(place) = state.take_last_idle(bytes, align) {
+            let found = FreeBlock { place, uses: PendingAccesses::none() };
             return Ok(self.hand_out(&state, number, found));
         }
-        if let Some(found) = state.take_from_allocator(bytes, align, stream) {
+        if let Some(found) = state.take(bytes, align, stream) {
             return Ok(self.hand_out(&state, number, found));
         }
         drop(state);
@@ -377,9 +383,11 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return self.refuse(block);
         }
-        let (place, number) = (self.place(&block), (block.token() >> 32) as usize);
+        let (owner, place) = (block.resource().number(), self.place(&block));
+        let number = (block.token() >> 32) as usize;
+        let is_unused = block.uses().is_empty();
         let mut uses = PendingAccesses::none();
-        if !block.uses().is_empty() {
+        if !is_unused {
             uses = block.take_uses();
             uses.forget_done();
         }
@@ -389,17 +397,22 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         if !local_cache.is_enabled()
             && let Some(mut state) = self.lock_if_free(local_cache)
         {
-            state.free(place, uses);
+            match is_unused {
+                // Not `uses`, which would be moved: a twentieth of the time in which an array is made and dropped.
+                true => state.free(owner, place, PendingAccesses::none()),
+                false => state.free(owner, place, uses),
+            }
             return Ok(());
         }
         if uses.is_over() {
             state::tell::<B>(place.start, place.len, false);
         }
-        let Err(full) = local_cache.put(place, uses) else { return Ok(()) };
-        let held = if place.len <= local_cache::LARGEST { local_cache.drain() } else { Vec::new() };
+        let block = CachedBlock { owner, free: FreeBlock { place, uses } };
+        let Err(full) = local_cache.put(block) else { return Ok(()) };
+        let held = if full.free.place.len <= local_cache::LARGEST { local_cache.drain() } else { Vec::new() };
         let mut state = self.state.lock();
-        state.free(full.place, full.uses);
-        held.into_iter().for_each(|found| state.free(found.place, found.uses));
+        let held = std::iter::once(full).chain(held);
+        held.for_each(|held| state.free(held.owner, held.free.place, held.free.uses));
         Ok(())
     }
 

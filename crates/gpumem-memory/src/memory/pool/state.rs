@@ -59,8 +59,6 @@ struct MultiStreamBlock<B: Backend> {
 /// The position of a block, which identifies an allocated block outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef {
-    /// The number of the pool at the time: a block from before the pool forgot everything is none of the allocator's.
-    pub(super) owner: u64,
     pub(super) block: BlockId,
     /// In the pool's own addresses: the host's where it can see the memory.
     pub(super) start: u64,
@@ -75,6 +73,13 @@ impl BlockRef {
     }
 }
 
+impl From<AllocatedBlock> for BlockRef {
+    #[inline]
+    fn from(AllocatedBlock { block, start, len, .. }: AllocatedBlock) -> Self {
+        Self { block, start, len }
+    }
+}
+
 /// The block found for a request.
 pub(super) struct FreeBlock<B: Backend> {
     pub(super) place: BlockRef,
@@ -84,8 +89,9 @@ pub(super) struct FreeBlock<B: Backend> {
 /// On separate cache lines: threads that do not come here read the fields next to it.
 #[repr(align(128))]
 pub(super) struct PoolState<B: Backend> {
-    /// The number of the pool in its blocks.
-    owner: u64,
+    /// The number of the pool in its blocks. A block with another one is from before the pool forgot everything, and none of the
+    /// allocator's.
+    pub(super) owner: u64,
     allocator: Tlsf,
     options: PoolOptions,
     chunks: BTreeMap<u64, Chunk<B>>,
@@ -160,7 +166,7 @@ impl<B: Backend> PoolState<B> {
         let found = allocated.map(|allocated| self.found(allocated, uses.copied()));
         if !uses.is_empty() {
             for rest in self.allocator.allocate_rest(region) {
-                self.enter(self.place(rest), uses.copied());
+                self.enter(BlockRef::from(rest), uses.copied());
             }
         }
         Ok(found)
@@ -191,20 +197,11 @@ impl<B: Backend> PoolState<B> {
         set
     }
 
-    /// Whether the pool has not forgotten everything since a block with that number was made.
-    #[inline]
-    pub(super) fn owns(&self, place: BlockRef) -> bool {
-        place.owner == self.owner
-    }
-
-    fn place(&self, AllocatedBlock { block, start, len, .. }: AllocatedBlock) -> BlockRef {
-        BlockRef { owner: self.owner, block, start, len }
-    }
-
-    /// Frees a block, with its pending uses. One that the pool has forgotten stays with the driver.
+    /// Frees a block with that number of the pool, and with its pending uses. One that the pool has forgotten stays with the
+    /// driver.
     #[inline(always)]
-    pub(super) fn free(&mut self, place: BlockRef, uses: PendingAccesses<B>) {
-        if !self.owns(place) {
+    pub(super) fn free(&mut self, owner: u64, place: BlockRef, uses: PendingAccesses<B>) {
+        if owner != self.owner {
             uses.for_each(|timeline, _| self.retired_timelines.push(timeline));
             return;
         }
@@ -268,9 +265,25 @@ impl<B: Backend> PoolState<B> {
         self.take_last(bytes, align, stream).or_else(|| self.take_from_allocator(bytes, align, stream))
     }
 
-    /// As [`take`](Self::take), for the last freed block.
+    /// As [`take`](Self::take), for the last freed block without uses. Apart, so that none are moved: nearly every array that is
+    /// made in a loop comes here.
     #[inline(always)]
-    pub(super) fn take_last(
+    pub(super) fn take_last_idle(&mut self, bytes: u64, align: u64) -> Option<BlockRef> {
+        let len = bytes.checked_next_multiple_of(self.allocator.granule())?;
+        let last = self.last_freed.as_ref()?;
+        let place = last.place;
+        if place.len != len || !place.is_at(align) || !last.uses.is_empty() {
+            return None;
+        }
+        // There is nothing to drop.
+        mem::forget(self.last_freed.take());
+        self.allocations += 1;
+        tell::<B>(place.start, place.len, true);
+        Some(place)
+    }
+
+    /// As [`take`](Self::take), for the last freed block.
+    fn take_last(
         &mut self,
         bytes: u64,
         align: u64,
@@ -287,7 +300,7 @@ impl<B: Backend> PoolState<B> {
     }
 
     /// As [`take`](Self::take), for other blocks.
-    pub(super) fn take_from_allocator(
+    fn take_from_allocator(
         &mut self,
         bytes: u64,
         align: u64,
@@ -321,7 +334,7 @@ impl<B: Backend> PoolState<B> {
     fn found(&mut self, allocated: AllocatedBlock, uses: PendingAccesses<B>) -> FreeBlock<B> {
         self.allocations += 1;
         tell::<B>(allocated.start, allocated.len, true);
-        FreeBlock { place: self.place(allocated), uses }
+        FreeBlock { place: allocated.into(), uses }
     }
 
     /// As [`take`](Self::take), and also blocks that other streams may still be using. The new user waits for them, on

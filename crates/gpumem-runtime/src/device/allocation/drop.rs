@@ -4,7 +4,7 @@ use super::{Allocation, ColdFields, Owner, Release, TAKEN, is_seen_by_host};
 use crate::device::AllocationRef;
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_memory::{
-    memory::{DeferredFree, MemoryBlock, PendingAccesses},
+    memory::{DeferredFree, MemoryBlock, PendingAccesses, Serving},
     user_code,
 };
 use std::{mem, ptr, sync::atomic::Ordering};
@@ -67,7 +67,11 @@ impl<B: Backend> Allocation<B> {
         // `Option::take` would move the block twice.
         // SAFETY: it is read once, as the number says from now on, and not dropped where it is.
         let block = unsafe { ptr::read(self.block.as_ref()?) };
-        let block = resource.recycle(&core.errors, block).err()?;
+        let block = match resource {
+            Serving::Own(resource) => resource.recycle(block),
+            foreign => foreign.recycle(&core.errors, block),
+        };
+        let block = block.err()?;
         Some((DeferredFree::Memory { block, resource: number }, self.generation()))
     }
 
