@@ -38,6 +38,7 @@ fn walked(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStream> 
         ReturnType::Type(..) => lower.giving_block(&function.block),
     };
     lower.errors.extend(refuse::attributes(function));
+    lower.errors.extend(refuse::attributes_before(function));
     if let Some(span) = lower.calls_itself(&function.sig.ident) {
         let what = "a function of kernels does not call itself: write a loop";
         lower.errors.push(syn::Error::new(span, what));

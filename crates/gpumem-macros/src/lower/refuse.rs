@@ -2,7 +2,8 @@
 
 use super::error;
 use syn::{
-    Attribute, Expr, ItemFn,
+    Attribute, Expr, ItemFn, Meta, Token,
+    punctuated::Punctuated,
     visit::{self, Visit},
 };
 
@@ -39,16 +40,40 @@ pub(super) fn expression<T>(e: &Expr) -> syn::Result<T> {
     }
 }
 
+/// Attributes that leave the body of a function as it is: lints, formatting, documentation.
+const HARMLESS: [&str; 8] = ["allow", "expect", "warn", "deny", "forbid", "doc", "rustfmt", "clippy"];
+/// As those, before a whole function.
+const BEFORE: [&str; 6] = ["cfg", "inline", "cold", "must_use", "deprecated", "diagnostic"];
+
+fn is_one_of(meta: &Meta, known: &[&str]) -> bool {
+    meta.path().segments.first().is_some_and(|first| known.iter().any(|known| first.ident == known))
+}
+
+/// Refuses attributes of other macros below that of a function of kernels: they would change the function of the host alone.
+pub(crate) fn attributes_before(function: &ItemFn) -> impl Iterator<Item = syn::Error> {
+    fn is_harmless(meta: &Meta) -> bool {
+        let all = Punctuated::<Meta, Token![,]>::parse_terminated;
+        match meta {
+            Meta::List(list) if meta.path().is_ident("cfg_attr") => {
+                list.parse_args_with(all).is_ok_and(|given| given.iter().skip(1).all(is_harmless))
+            }
+            meta => is_one_of(meta, &HARMLESS) || is_one_of(meta, &BEFORE),
+        }
+    }
+
+    function.attrs.iter().filter(|attribute| !is_harmless(&attribute.meta)).map(|attribute| {
+        let what = "an attribute of another macro would not change the code for GPUs: put it above `#[gpumem::device]`";
+        syn::Error::new_spanned(attribute, what)
+    })
+}
+
 /// Refuses attributes inside of a function but for lints and formatting: rustc never sees them, and a `cfg` would decide nothing.
 pub(crate) fn attributes(function: &ItemFn) -> Vec<syn::Error> {
     struct Found(Vec<syn::Error>);
 
     impl<'a> Visit<'a> for Found {
         fn visit_attribute(&mut self, attribute: &'a Attribute) {
-            const KNOWN: [&str; 8] =
-                ["allow", "expect", "warn", "deny", "forbid", "doc", "rustfmt", "clippy"];
-            let first = attribute.path().segments.first();
-            if first.is_none_or(|first| KNOWN.iter().all(|known| first.ident != known)) {
+            if !is_one_of(&attribute.meta, &HARMLESS) {
                 let what = "a kernel has no attributes inside: put `#[cfg(..)]` before the whole function, or use `if` with a constant";
                 self.0.push(syn::Error::new_spanned(attribute, what));
             }

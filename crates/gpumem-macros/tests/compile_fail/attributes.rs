@@ -26,4 +26,23 @@ fn function(x: u32) -> u32 {
     x
 }
 
+/// Another macro below would change what the host runs.
+#[gpumem::device]
+#[cfg_attr(all(), inline, test)]
+#[test]
+fn changed(x: u32) -> u32 {
+    x
+}
+
+/// What changes nothing may stand there.
+#[gpumem::device]
+#[inline]
+#[must_use]
+#[cfg(all())]
+#[allow(clippy::identity_op)]
+#[cfg_attr(all(), doc = "Adds nothing.", cold)]
+fn plain(x: u32) -> u32 {
+    x + 0
+}
+
 fn main() {}
