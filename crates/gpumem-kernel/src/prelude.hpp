@@ -56,12 +56,8 @@ typedef unsigned long long u64;
 static_assert(sizeof(i16) == 2 && sizeof(i32) == 4 && sizeof(i64) == 8 && sizeof(void*) == 8, "the sizes of integers");
 
 namespace detail {
-template <class To, class From> GPUMEM_DEVICE To bits(From from) {
-    static_assert(sizeof(To) == sizeof(From), "the sizes differ");
-    To to;
-    memcpy(&to, &from, sizeof(To));
-    return to;
-}
+// Also a constant, as tables of constants need.
+template <class To, class From> GPUMEM_DEVICE constexpr To bits(From from) { return __builtin_bit_cast(To, from); }
 }  // namespace detail
 
 // IEEE binary16, as the crate `half` has it. Arithmetic goes through float.
@@ -102,7 +98,7 @@ struct bf16 {
 template <class T> struct complex {
     T re, im;
     complex() = default;
-    GPUMEM_DEVICE complex(T real, T imaginary = T(0)) : re(real), im(imaginary) {}
+    GPUMEM_DEVICE constexpr complex(T real, T imaginary = T(0)) : re(real), im(imaginary) {}
     GPUMEM_DEVICE complex operator+(complex o) const { return complex(re + o.re, im + o.im); }
     GPUMEM_DEVICE complex operator-(complex o) const { return complex(re - o.re, im - o.im); }
     GPUMEM_DEVICE complex operator*(complex o) const {

@@ -514,6 +514,21 @@ fn an_axis_beyond_those_of_a_launch_has_its_length() {
 }
 
 #[test]
+fn constant_tables_hold_any_number() {
+    expect(features::tables(), |n| {
+        let (third, half) = (n as usize % 3, n as usize % 2);
+        let bits =
+            [0x7f80_0000, 0xff80_0000, 0x7fc0_1234][third] + [0x3c01, 0xfc00][half] + [0x3f81, 0x7fc0][half];
+        bits + [0xfff8_0000, 0x8000_0000][half] + [0, 0x7f80_0000][half]
+    });
+}
+
+#[test]
+fn lengths_are_those_of_the_arrays() {
+    expect(features::lengths(), |_| 3 + 2 * 10 + 7 * 100);
+}
+
+#[test]
 fn a_value_is_computed_before_the_index_that_it_changes() {
     expect(features::changes(), |n| 120_000 + 7 + n % 32 * 2 + 1);
 }

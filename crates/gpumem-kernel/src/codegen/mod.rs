@@ -11,6 +11,7 @@
 
 mod constant;
 mod function;
+mod lengths;
 mod methods;
 mod names;
 mod order;
@@ -29,6 +30,7 @@ pub use constant::{Constant, DeviceConst};
 pub use function::{Answer, BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
+pub use lengths::{Grid, Row};
 pub use methods::{Comparable, Convertible, Methods, Natural, Real, Whole};
 pub use names::{IsName, Name};
 pub use order::Ordered;

@@ -79,18 +79,20 @@ impl Lower {
             other => self.expression(other)?,
         };
         let (host, seen, tree) = (&receiver.host, &receiver.witness, &receiver.tree);
-        let (dot, method) = (&call.dot_token, &call.method);
+        // By a path, as the methods of numbers.
         let Some(axis) = call.args.first() else {
-            let host = quote_spanned!(call.span()=> #host #dot #method());
-            let witness = quote_spanned!(call.span()=> #seen #dot #method());
+            let is = |array| match name {
+                "len" => quote_spanned!(call.span()=> __gpumem::Row::len_of(&#array)),
+                _ => quote_spanned!(call.span()=> (__gpumem::Row::len_of(&#array) == 0)),
+            };
             let len = quote!(E::Call("rust::len", &[#tree]));
             let tree = if name == "len" { len } else { quote!(E::Compare("==", &#len, &E::Var("0"))) };
-            return Ok(Value { host, witness, tree, order: Order::Fixed, ..receiver });
+            return Ok(Value { host: is(host), witness: is(seen), tree, order: Order::Fixed, ..receiver });
         };
         let axis = self.expression(axis)?;
         let (axis_host, axis_seen, axis_tree) = (&axis.host, &axis.witness, &axis.tree);
-        let host = quote_spanned!(call.span()=> #host #dot #method(#axis_host));
-        let witness = quote_spanned!(call.span()=> #seen #dot #method(#axis_seen));
+        let extent = |array, axis| quote_spanned!(call.span()=> __gpumem::Grid::extent_of(&#array, #axis));
+        let (host, witness) = (extent(host, axis_host), extent(seen, axis_seen));
         let tree = quote!(E::Extent(&#tree, &#axis_tree));
         let mut before = receiver.before;
         before.extend(axis.before);

@@ -396,6 +396,48 @@ pub(crate) fn parts_first(out: SliceMut<i64>) {
     out[global_id(0)] = (less + more * 10 + most * 100) as i64;
 }
 
+const EDGES: [f32; 3] = [f32::INFINITY, f32::NEG_INFINITY, f32::from_bits(0x7fc0_1234)];
+const WIDE_EDGES: [f64; 2] = [f64::from_bits(0xfff8_0000_0000_0001), -0.0];
+const HALVES: [f16; 2] = [f16::from_bits(0x3c01), f16::NEG_INFINITY];
+const SHORT: [bf16; 2] = [bf16::from_bits(0x3f81), bf16::NAN];
+const TURNS: [Complex<f32>; 2] = [Complex::new(1.0, 0.0), Complex::new(0.0, f32::INFINITY)];
+
+/// Tables of numbers that have no literal in C++.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn tables(out: SliceMut<i64>) {
+    let n = global_id(0);
+    let bits = EDGES[n % 3].to_bits() as i64 + HALVES[n % 2].to_bits() as i64 + SHORT[n % 2].to_bits() as i64;
+    let turn = TURNS[n % 2];
+    out[n] = bits + (WIDE_EDGES[n % 2].to_bits() >> 32) as i64 + turn.im.to_bits() as i64;
+}
+
+/// A trait of a user's with the names of lengths.
+#[allow(dead_code, clippy::len_without_is_empty)] // no kernel calls it
+pub(crate) trait Length: Sized {
+    fn len(self) -> usize {
+        1000
+    }
+    fn is_empty(self) -> bool {
+        true
+    }
+    fn extent(self, _axis: usize) -> usize {
+        1000
+    }
+}
+impl<T> Length for T {}
+
+/// Lengths are those of the arrays, whatever traits there are.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn lengths(out: SliceMut<i64>) {
+    let local = [1i64, 2, 3];
+    let grid = shared::<i64>([5, 7]);
+    if local_id(0) == 0 {
+        grid[[0, 0]] = 1;
+    }
+    let all = if out.is_empty() || local.is_empty() { 1 } else { 0 };
+    out[global_id(0)] = (local.len() + TABLE.len() * 10 + grid.extent(1) * 100 + all * 1000) as i64;
+}
+
 type Count = i64;
 
 /// What a value changes is seen by what stands after it, and by nothing before it.
@@ -432,7 +474,7 @@ pub(crate) fn named_number(out: SliceMut<i64>, mut n: Count) {
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
     let mut all = vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()];
     all.extend([truths(), halves_in_waves(), operations_by_name(), names_of_the_source(), spellings()]);
-    all.extend([changes(), many_axes(), given(), parts_first()]);
+    all.extend([changes(), many_axes(), given(), parts_first(), tables(), lengths()]);
     all
 }
 

@@ -1,0 +1,71 @@
+//! The lengths of arrays. Kernels ask for them here, whatever traits with methods of these names are in the user's scope.
+
+use gpumem_core::Element;
+use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Shared, Slice, SliceMut, View, ViewMut};
+
+mod sealed {
+    /// Arrays whose lengths the C++ knows, too.
+    pub trait IsArray {}
+}
+use sealed::IsArray;
+
+/// An array as one row of elements.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no `len` and `is_empty` in kernels",
+    label = "arrays of one axis have: `Slice`, `SliceMut`, `Own`, `Constant`, and `[T; N]`",
+    note = "an array of several axes has `extent(axis)`"
+)]
+pub trait Row: IsArray {
+    /// Number of elements.
+    fn len_of(&self) -> usize;
+}
+
+/// An array of several axes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no `extent` in kernels",
+    label = "arrays of several axes have: `View`, `ViewMut`, `OwnView`, `ConstantArray`, and shared arrays",
+    note = "an array of one axis has `len()`"
+)]
+pub trait Grid: IsArray {
+    /// Length of an axis; 1 beyond the last.
+    fn extent_of(&self, axis: usize) -> usize;
+}
+
+macro_rules! arrays {
+    ($([$($generics:tt)*] $type:ty: $trait:ident { $($method:tt)* })*) => {$(
+        impl<$($generics)*> IsArray for $type {}
+        #[diagnostic::do_not_recommend]
+        impl<$($generics)*> $trait for $type {
+            #[inline(always)]
+            $($method)*
+        }
+    )*};
+}
+arrays! {
+    [T: Element] Slice<T>: Row { fn len_of(&self) -> usize { self.len() } }
+    [T: Element] SliceMut<T>: Row { fn len_of(&self) -> usize { self.len() } }
+    [T: Element] Own<T>: Row { fn len_of(&self) -> usize { self.len() } }
+    [T, const N: usize] Constant<T, N>: Row { fn len_of(&self) -> usize { N } }
+    [T, const N: usize] [T; N]: Row { fn len_of(&self) -> usize { N } }
+    [T: Element, const N: usize] View<T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
+    [T: Element, const N: usize] ViewMut<T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
+    [T: Element, const N: usize] OwnView<T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
+    [T: Element, const N: usize] ConstantArray<T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
+    [T: Element, const N: usize] Shared<'_, T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
+}
+
+impl<A: IsArray + ?Sized> IsArray for &A {}
+#[diagnostic::do_not_recommend]
+impl<A: Row + ?Sized> Row for &A {
+    #[inline(always)]
+    fn len_of(&self) -> usize {
+        A::len_of(self)
+    }
+}
+#[diagnostic::do_not_recommend]
+impl<A: Grid + ?Sized> Grid for &A {
+    #[inline(always)]
+    fn extent_of(&self, axis: usize) -> usize {
+        A::extent_of(self, axis)
+    }
+}
