@@ -128,6 +128,42 @@ fn the_two_sides_of_a_copy_are_compared_without_a_second_handle_too() {
     }
 }
 
+/// Two allocations share bytes where memory of the caller was wrapped twice, and where one is an array of the library's.
+#[test]
+fn memory_that_two_allocations_name_is_compared_by_its_bytes() {
+    let device = Device::<Host>::open("host").unwrap();
+    let (array, stream) = (device.to_device(&[0f32; 16]).unwrap(), device.stream().unwrap());
+    let says = array.lend(&stream).unwrap().describe();
+    let alive = Arc::default();
+    let middle = CudaArrayInterface { shape: vec![8], data: (says.data.0 + 16, false), ..says.clone() };
+    let wrapped = |says| import(&device, says, Owner::new(&alive));
+    let (whole, middle) = (wrapped(&says), wrapped(&middle));
+    // SAFETY: nothing is enqueued with it.
+    let key = unsafe { Key::new() };
+    let (own, whole, middle) =
+        (array.place_by(key).memory, whole.place_by(key).memory, middle.place_by(key).memory);
+    assert!(own.is_owned() && !whole.is_owned() && !middle.is_owned());
+    for outer in [own, whole] {
+        for (written, read) in [(true, false), (false, true), (true, true)] {
+            let admitted = |a, b| {
+                let access = |memory, extent, write| match write {
+                    true => Access::write(memory, extent),
+                    false => Access::read(memory, extent),
+                };
+                let accesses = [access(outer, a, written), access(middle, b, read)];
+                stream.timeline_by(key).admit(Work::Foreign, "copy", &accesses).map(drop)
+            };
+            for together in [(0..64, 0..32), (16..20, 0..4), (44..64, 28..32), (0..20, 0..4)] {
+                let error = admitted(together.0, together.1).unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
+            }
+            for apart in [(0..16, 0..32), (48..64, 0..32), (0..64, 8..8), (24..24, 0..32), (16..20, 4..32)] {
+                admitted(apart.0, apart.1).unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn streams_that_do_not_exist_are_refused() {
     let device = Device::<Host>::open("host").unwrap();
