@@ -1,6 +1,6 @@
 //! The words of kernels: ids, the index of one's own element, barriers, operations of waves, shared and local arrays.
 
-use super::{Code, Lower, Order, Value, error, item, order_of};
+use super::{Code, Lower, Order, Value, error, in_brackets, item, order_of};
 use crate::{names::VariableKind, signature::Role, wave::WAVE};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -66,7 +66,8 @@ impl Lower {
                 if self.role == Role::Function {
                     self.meet(name)?;
                 }
-                let tokens = quote_spanned!(span=> #item.#name(#arguments));
+                let arguments = in_brackets(call, quote!(#arguments));
+                let tokens = quote_spanned!(span=> #item.#name #arguments);
                 let (ty, witness) = self.seen(&tokens, span);
                 let (before, tree) = (Vec::new(), quote!(E::Own(#ty)));
                 Ok(Value { host: tokens, witness, before, tree, order: Order::Fixed })
@@ -114,12 +115,13 @@ impl Lower {
         }
         let before = self.in_order(&mut values);
         let (order, item, text) = (order_of(&values), item(name.span()), name.to_string());
-        let (hosts, seen) =
-            (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
+        let hosts = values.iter().map(|(value, _)| &value.host);
+        let seen = values.iter().map(|(value, _)| &value.witness);
+        let (hosts, seen) = (in_brackets(call, quote!(#(#hosts),*)), in_brackets(call, quote!(#(#seen),*)));
         let trees = values.iter().map(|(value, _)| &value.tree);
         Ok(Value {
-            host: quote_spanned!(call.span()=> #item.#name(#(#hosts),*)),
-            witness: quote_spanned!(call.span()=> #item.#name(#(#seen),*)),
+            host: quote_spanned!(call.span()=> #item.#name #hosts),
+            witness: quote_spanned!(call.span()=> #item.#name #seen),
             tree: quote!(E::Id(#text, &[#(#trees),*])),
             before,
             order,

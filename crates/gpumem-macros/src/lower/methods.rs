@@ -23,6 +23,10 @@ impl Lower {
             ("len" | "is_empty", 0) | ("extent", 1) => return self.shape(call, &name),
             _ if name.starts_with("atomic_") => return self.atomic(call, &name),
             _ if is_method_of_numbers(&name) => {}
+            // What rustc advises where types differ.
+            ("into" | "try_into" | "unwrap", 0) => {
+                return error(&call.method, "kernels convert numbers by `as`: `x as u32`");
+            }
             _ => return error(&call.method, format!("kernels do not know the method `{name}`")),
         }
         // An argument needs no parentheses, of which rustc would warn.

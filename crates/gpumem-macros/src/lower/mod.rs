@@ -118,6 +118,14 @@ fn own(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
 
+/// The arguments of a call, in brackets that end where those of the user do. What the macro wrote is then told as the whole
+/// call, and rustc has no advice for it that the user could not follow.
+fn in_brackets(call: &syn::ExprCall, arguments: TokenStream) -> proc_macro2::Group {
+    let mut group = proc_macro2::Group::new(proc_macro2::Delimiter::Parenthesis, arguments);
+    group.set_span(own(call.paren_token.span.join()));
+    group
+}
+
 /// A place for variables that the macro declares and uses itself: they are others than the user's of the same name.
 fn local(span: Span) -> Span {
     Span::mixed_site().located_at(span)

@@ -53,4 +53,9 @@ fn all_of_them(y: SliceMut<f32>, n: u32) {
     let (a, b) = (shared::<f32>([2]), local::<f32>([2]));
 }
 
+#[gpumem::kernel(unsafe)]
+fn conversion(y: SliceMut<u32>) {
+    y[0] = global_id(0).try_into().unwrap();
+}
+
 fn main() {}

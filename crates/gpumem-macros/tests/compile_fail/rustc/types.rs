@@ -58,4 +58,10 @@ fn local_without_mut(y: SliceMut<f32>) {
     y[0] = window[0];
 }
 
+/// The whole call is marked, so that advice about it stands after it.
+#[gpumem::kernel]
+fn whole_call(y: Own<u32>) {
+    y[own()] = global_id(0);
+}
+
 fn main() {}
