@@ -64,7 +64,10 @@ pub(crate) fn disagreement(ranks: &[usize], all: &[Called]) -> Option<Verdict> {
 fn differ((left, right): (usize, usize), all: &[Called]) -> bool {
     let (one, other) = (&all[left], &all[right]);
     let (mine, theirs) = (&one.call, &other.call);
-    if one.element != other.element || (mine.reduction, mine.root) != (theirs.reduction, theirs.root) {
+    if one.element != other.element
+        || (mine.reduction, mine.root) != (theirs.reduction, theirs.root)
+        || orders_differ(&mine.order, &theirs.order)
+    {
         return true;
     }
     match (&one.kind, &other.kind) {
@@ -74,11 +77,7 @@ fn differ((left, right): (usize, usize), all: &[Called]) -> bool {
         (Kind::Send { .. }, Kind::Receive { .. }) | (Kind::Receive { .. }, Kind::Send { .. }) => {
             mine.count != theirs.count
         }
-        _ => {
-            mine.operation != theirs.operation
-                || mine.count != theirs.count
-                || orders_differ(&mine.order, &theirs.order)
-        }
+        _ => mine.operation != theirs.operation || mine.count != theirs.count,
     }
 }
 
@@ -160,6 +159,12 @@ mod tests {
         let of = |sent, received, own| {
             told(&[rows([own, sent, 1], [2, 3, 1]), rows([3, 1, 1], [received, 1, 1]), rows([1; 3], [1; 3])])
         };
+        let ordered = |calls| {
+            let order: &[(u64, u64)] = if calls == 0 { &[(1, 0)] } else { &[(1, 1)] };
+            (Call::new::<u8>(Kind::AllToAllV { send: vec![1; 2], receive: vec![1; 2] }, 0), order)
+        };
+        assert_eq!(told(&[ordered(0), ordered(0)]), [[0; 0]; 0]);
+        assert_eq!(told(&[ordered(0), ordered(1)]), [[11], [10]], "in another order");
         assert_eq!(of(4, 4, 2), [[0; 0]; 0]);
         assert_eq!(of(5, 4, 2), [vec![11], vec![10], vec![10, 11]]);
         assert_eq!(of(4, 5, 2), [vec![11], vec![10], vec![10, 11]]);
