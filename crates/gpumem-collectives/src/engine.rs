@@ -1,8 +1,8 @@
 //! What carries out the operations of a rank.
 
-use crate::call::{Place, Prepared};
+use crate::call::{Place, Prepared, accesses};
 use gpumem_core::{Backend, CollectiveError, CollectiveRecord, Result};
-use gpumem_runtime::Stream;
+use gpumem_runtime::{Stream, internal::Work};
 use std::{any::Any, fmt::Debug, sync::Arc};
 
 /// One rank's end of an engine. A call never waits for another rank, except [`split`](Self::split).
@@ -20,8 +20,12 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
     /// Enqueues the operations of several ranks that this thread drives: none of them needs a later call of the thread to go
     /// on. The parts are of this engine.
     fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Result<()> {
-        let mut each = parts.iter();
-        each.try_for_each(|part| part.engine.enqueue(part.stream, part.operation, part.calls))
+        // What one rank may not call, none calls.
+        parts.iter().try_for_each(RankCalls::check)?;
+        // Each rank calls its operations, also after those of another one have failed: what it had left out would be met by
+        // its next operation.
+        let called = parts.iter().map(|part| part.engine.enqueue(part.stream, part.operation, part.calls));
+        called.fold(Ok(()), Result::and)
     }
 
     /// The type of the engine, for calls with several ends of it.
@@ -64,6 +68,14 @@ pub(crate) struct RankCalls<'a, B: Backend> {
     pub(crate) stream: &'a Stream<B>,
     pub(crate) operation: &'static str,
     pub(crate) calls: &'a [Prepared<'a, B>],
+}
+
+impl<B: Backend> RankCalls<'_, B> {
+    /// Checks that the stream takes the operations.
+    fn check(&self) -> Result<()> {
+        let timeline = self.stream.timeline_by(crate::KEY);
+        timeline.admit(Work::Collective, self.operation, &accesses(self.calls)).map(drop)
+    }
 }
 
 /// A rank's end of a part, with its rank and the number of ranks there.

@@ -2,7 +2,7 @@
 
 use super::{
     Shared,
-    attendee::{Attendance, Traced},
+    attendee::{Attendance, Attendee, Traced},
     family::Family,
     part::Part,
     split::Begun,
@@ -92,6 +92,14 @@ impl End {
     pub(crate) fn new(shared: Arc<Shared>, rank: usize) -> Self {
         Self { shared, rank, order: Mutex::new(()) }
     }
+
+    /// Does not come to operations whose group has failed with `error`, which stays the last failure.
+    #[cold]
+    fn give_up(&self, attendees: Vec<Attendee>, error: Box<CollectiveError>) -> Box<CollectiveError> {
+        drop(attendees);
+        self.shared.note_failure(self.rank, &error);
+        error
+    }
 }
 
 /// The bytes of a packed array.
@@ -112,14 +120,21 @@ impl<B: Backend> Engine<B> for End {
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
-        let mut attendees = Vec::with_capacity(calls.len());
+        let (mut attendees, mut refused) = (Vec::with_capacity(calls.len()), None);
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
-            let attendee = self.shared.call(self.rank, Part { call: call.clone(), source, destination });
-            let mut attendee = attendee.map_err(|error| timeline.context.error(operation, error))?;
-            attendee.traced = record::writer(timeline, (self.rank, attendee.sequence), call)
-                .map(|write| Traced { came: None, write });
-            attendees.push(attendee);
+            // All of them are called, also after one that fails: what this rank had left out would be met by its next operation.
+            match self.shared.call(self.rank, Part { call: call.clone(), source, destination }) {
+                Ok(mut attendee) => {
+                    attendee.traced = record::writer(timeline, (self.rank, attendee.sequence), call)
+                        .map(|write| Traced { came: None, write });
+                    attendees.push(attendee);
+                }
+                Err(error) => drop(refused.get_or_insert(error)),
+            }
+        }
+        if let Some(error) = refused {
+            return Err(timeline.context.error(operation, self.give_up(attendees, error)));
         }
         let place = timeline.context.name();
         let future = HostFuture::new(operation, Attendance { attendees, place });

@@ -260,6 +260,13 @@ impl Shared {
         self.lock().ranks.get(rank).map(|own| own.record.all()).unwrap_or_default()
     }
 
+    /// Notes the failure of a group of operations of a rank.
+    pub(crate) fn note_failure(&self, rank: usize, failure: &CollectiveError) {
+        if let Some(own) = self.lock().ranks.get_mut(rank) {
+            own.failure = Some(failure.clone());
+        }
+    }
+
     /// The last failure of a rank.
     pub(crate) fn failure(&self, rank: usize) -> Option<CollectiveError> {
         self.lock().ranks.get(rank)?.failure.clone()

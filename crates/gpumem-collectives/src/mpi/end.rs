@@ -63,13 +63,21 @@ impl<B: Backend> Engine<B> for MpiEnd {
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
         let observed = Observed::begin(timeline);
-        let (mut participants, mut writers) = (Vec::with_capacity(calls.len()), Vec::new());
+        let (mut participants, mut writers, mut refused) =
+            (Vec::with_capacity(calls.len()), Vec::new(), None);
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
-            let operation = self.comm.call(call.clone());
-            let operation = operation.map_err(|error| timeline.context.error(error.operation, error))?;
-            writers.extend(record::writer(timeline, (self.comm.place().0, operation.sequence), call));
-            participants.push(Participant { operation, source, destination, outcome: None });
+            // All of them are called, also after one that fails: what this rank had left out would be met by its next operation.
+            match self.comm.call(call.clone()) {
+                Ok(operation) => {
+                    writers.extend(record::writer(timeline, (self.comm.place().0, operation.sequence), call));
+                    participants.push(Participant { operation, source, destination, outcome: None });
+                }
+                Err(error) => drop(refused.get_or_insert(error)),
+            }
+        }
+        if let Some(error) = refused {
+            return Err(timeline.context.error(error.operation, error));
         }
         // SAFETY: the future is polled by the stream that it is enqueued on below. The logs of the accesses keep the memory
         // valid and ordered until it is ready or dropped.
