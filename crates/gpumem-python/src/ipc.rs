@@ -15,7 +15,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyTuple, PyType},
 };
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where another process finds an array. It can be pickled, and opened there; as a context it is closed at its end.
 #[pyclass(frozen, module = "gpumem")]
@@ -30,6 +30,10 @@ pub(crate) struct IpcArrayHandle {
 impl IpcArrayHandle {
     fn new_of(data: Vec<u8>, dtype: DType, exported: Option<Py<DeviceNDArray>>) -> Self {
         Self { data, dtype, _exported: exported, opened: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Py<DeviceNDArray>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -48,9 +52,10 @@ impl IpcArrayHandle {
         py: Python<'_>,
         device: Option<&Bound<'_, device::Device>>,
     ) -> PyResult<Py<DeviceNDArray>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if opened.is_some() {
-            return Err(PyValueError::new_err("the handle is open already"));
+        let is_open = || PyValueError::new_err("the handle is open already");
+        // Not locked while Python's lock is given up: another thread would wait for this one, and hold Python's lock.
+        if self.lock().is_some() {
+            return Err(is_open());
         }
         let device = device::given(device)?;
         let elements = with_type!(self.dtype.held(), {
@@ -60,13 +65,18 @@ impl IpcArrayHandle {
             hold(&array.map_err(raise)?)
         })?;
         let array = Py::new(py, DeviceNDArray::new(elements, self.dtype.clone_ref(py)))?;
+        let mut opened = self.lock();
+        if opened.is_some() {
+            return Err(is_open());
+        }
         *opened = Some(array.clone_ref(py));
+        drop(opened);
         Ok(array)
     }
 
     /// Closes the array that `open` has opened; the memory is unmapped with the last array over it.
     fn close(&self) -> PyResult<()> {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = self.lock().take();
         opened.map(drop).ok_or_else(|| PyValueError::new_err("the handle is not open"))
     }
 

@@ -91,3 +91,32 @@ def test_every_wait_asks_first():
     waits = re.compile(r"\.synchronize\(\)|thread::|\.recv|\.join\(\)|park|query\(\)\? *\{")
     found = {path.name for path in source.rglob("*.rs") if waits.search(path.read_text())}
     assert found == {"wait.rs"}
+
+
+def program(text):
+    """The output of a program, which ends well."""
+    command = [sys.executable, "-c", textwrap.dedent(text)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_two_threads_may_open_one_handle():
+    program("""
+        import sys, threading
+        import gpumem, numpy as np
+        gpumem.select_device("host")
+        sys.setswitchinterval(1e-6)
+        handle = gpumem.open_ipc_array(bytes(64), 4, np.float32)
+
+        def opens():
+            for _ in range(3000):
+                try:
+                    handle.open()
+                except (gpumem.GpuMemError, NotImplementedError, ValueError):
+                    pass
+
+        threads = [threading.Thread(target=opens) for _ in range(2)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        """)
