@@ -1,6 +1,7 @@
 //! Functions of Python as kernels of the host device.
 
 use crate::{
+    attach::attach,
     dtype::{self, Elements},
     signature::{Form, Parameter},
 };
@@ -25,7 +26,7 @@ pub(crate) fn host_function(
     HostFunction::new(move |launch| {
         let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (function, memory) = taken.ok_or("the launch has run already")?;
-        let done = Python::try_attach(|py| {
+        let done = attach(|py| {
             let arguments = launch.arguments;
             run(py, function.bind(py), &parameters, &memory, arguments).map_err(|error| error.to_string())
         });

@@ -1,6 +1,7 @@
 //! gpumem for Python: the words of Numba's `cuda` module, on every backend.
 
 mod array;
+mod attach;
 mod body;
 mod cleanup;
 mod communicator;
@@ -27,7 +28,7 @@ mod wait;
 // All that Python sees. A doc comment would be the text of the module there.
 #[pyo3::pymodule(name = "gpumem")]
 mod module {
-    use crate::{array, gpus};
+    use crate::{array, attach, gpus};
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -62,6 +63,7 @@ mod module {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("gpus", Bound::new(module.py(), gpus::Gpus)?)?;
+        attach::watch(module.py())?;
         array::add_operators(&module.py().get_type::<DeviceNDArray>())
     }
 }

@@ -1,6 +1,6 @@
 //! Streams.
 
-use crate::{device, error::raise, wait::may_wait};
+use crate::{attach::attach, device, error::raise, wait::may_wait};
 use gpumem::{Error, ErrorKind, generic::InterchangeStream};
 use pyo3::{
     Borrowed,
@@ -181,7 +181,7 @@ pub(crate) fn external_stream(
 fn call_later(py: Python<'_>, stream: &Stream, callback: Py<PyAny>, arg: Option<Py<PyAny>>) -> PyResult<()> {
     let of = stream.clone();
     let run = move |outcome: Result<(), gpumem::Error>| {
-        let _ = Python::try_attach(|py| {
+        let _ = attach(|py| {
             let status = match outcome {
                 Ok(()) => PyInt::new(py, 0).into_any().unbind(),
                 Err(error) => raise(error).into_value(py).into_any(),
@@ -202,7 +202,7 @@ fn future_done<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyA
     let tell = wrap_pyfunction!(settle, py)?.unbind();
     let (to, then, result) = (running.unbind(), future.clone().unbind(), stream.clone());
     let run = move |outcome: Result<(), gpumem::Error>| {
-        let _ = Python::try_attach(|py| {
+        let _ = attach(|py| {
             let error = outcome.err().map(|error| raise(error).into_value(py));
             // A loop that has ended has no waiters left.
             let _ = to.call_method1(py, "call_soon_threadsafe", (tell, then, result, error));

@@ -6,7 +6,7 @@ use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use std::{
     sync::mpsc::{RecvTimeoutError, channel},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The permission to wait. Every wait of the extension is one of its methods: none can be had without [asking](may_wait).
@@ -22,6 +22,18 @@ pub(crate) fn may_wait(operation: &'static str) -> PyResult<MayWait> {
 /// As [`may_wait`], where the error is one of the library's.
 pub(crate) fn ask(operation: &'static str) -> gpumem::Result<MayWait> {
     gpumem_memory::may_block(operation).map(MayWait)
+}
+
+/// Waits, when Python ends, for threads that run its code. A thread that goes on for longer is left to itself.
+pub(crate) fn at_end(py: Python<'_>, are_out: impl Fn() -> bool) -> PyResult<()> {
+    const NAP: Duration = Duration::from_millis(1);
+    const LONGEST: Duration = Duration::from_secs(10);
+    let begun = Instant::now();
+    while !are_out() && begun.elapsed() < LONGEST {
+        py.detach(|| thread::sleep(NAP));
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 impl MayWait {

@@ -101,6 +101,20 @@ def program(text):
     return done.stdout
 
 
+def test_the_end_of_python_waits_for_its_code_on_other_threads():
+    for _ in range(4):
+        out = program("""
+            import time
+            import gpumem, numpy as np
+            gpumem.select_device("host")
+            kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> x) { }", host=lambda x: time.sleep(0.3))
+            stream, array = gpumem.stream(), gpumem.to_device(np.zeros(4, "f4"))
+            kernel[1, 1, stream](array)
+            stream.add_callback(lambda *_: print("called"))
+            """)
+        assert out in ("", "called\n")
+
+
 def test_two_threads_may_open_one_handle():
     program("""
         import sys, threading
