@@ -128,16 +128,19 @@ impl<'py> Host<'py> {
     }
 
     fn read(array: Bound<'py, PyAny>) -> PyResult<Self> {
-        let py = array.py();
-        if !array.get_type().is(&ndarray(py)?) {
+        let (py, class) = (array.py(), ndarray(array.py())?);
+        if !array.get_type().is(&class) {
             return Err(PyTypeError::new_err("NumPy has made no array of it"));
         }
-        let dtype = DType::parse(py, Some(&array.getattr("dtype")?))?;
-        let says = array.getattr("__array_interface__")?;
+        // Code of Python may run between two answers: another thread, or NumPy's own. Before the first one the memory is fixed,
+        // and they are all those of one array that nobody else has.
+        let _fixed = fix(&array)?;
+        let own = class.call_method1("view", (&array,))?;
+        let dtype = DType::parse(py, Some(&own.getattr("dtype")?))?;
+        let says = own.getattr("__array_interface__")?;
         let (address, read_only): (usize, bool) =
             says.cast::<PyDict>()?.as_any().get_item("data")?.extract()?;
-        let (shape, strides) = (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
-        let _fixed = fix(&array)?;
+        let (shape, strides) = (own.getattr("shape")?.extract()?, own.getattr("strides")?.extract()?);
         Ok(Self { array, dtype, address, read_only, is_destination: false, shape, strides, _fixed })
     }
 

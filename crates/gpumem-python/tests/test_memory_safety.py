@@ -174,3 +174,23 @@ def test_what_is_mapped_stays_while_its_views_live():
     del array
     gc.collect()
     assert alive() is None
+
+
+def test_memory_is_fixed_before_it_is_described(monkeypatch):
+    from numpy._core import _internal
+
+    array = np.full(MANY, 7, [("a", "i8"), ("b", "i8")])
+    described, refused = _internal._array_descr, []
+
+    def moves(dtype):
+        for size in (1, MANY):
+            try:
+                array.resize(size, refcheck=False)
+            except ValueError as error:
+                refused.append(error)
+        return described(dtype)
+
+    monkeypatch.setattr(_internal, "_array_descr", moves)
+    copy = gpumem.to_device(array)
+    monkeypatch.undo()
+    assert refused and (copy.copy_to_host() == array).all()
