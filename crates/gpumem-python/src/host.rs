@@ -1,7 +1,7 @@
 //! NumPy's arrays as views of ndarray.
 
 use crate::{
-    dtype::Place,
+    dtype::{Elements, Place},
     element::{DType, with_bytes},
     error::{raise_descriptor, raise_layout},
     pinned::HostNDArray,
@@ -183,6 +183,15 @@ impl<'py> Host<'py> {
         }
         let layout = self.dtype.held_layout(&layout)?;
         Ok((self.address.wrapping_sub(layout.offset()), layout))
+    }
+
+    /// Refuses a copy between these elements and an array of a device that share memory: one side would be read while it is
+    /// written.
+    pub(crate) fn check_apart(&self, elements: &Elements) -> PyResult<()> {
+        match self.place()?.shares(&Place::of(elements)) {
+            true => Err(PyValueError::new_err("the two arrays share memory; copy one of them first")),
+            false => Ok(()),
+        }
     }
 
     /// Where the elements lie.

@@ -194,3 +194,42 @@ def test_memory_is_fixed_before_it_is_described(monkeypatch):
     copy = gpumem.to_device(array)
     monkeypatch.undo()
     assert refused and (copy.copy_to_host() == array).all()
+
+
+# A device array and NumPy's array over the same memory.
+def mapped():
+    memory = gpumem.mapped_array(8, "i8")
+    return memory.device_view, np.asarray(memory)
+
+
+def managed():
+    memory = gpumem.managed_array(8, "i8")
+    return memory.device_view, np.asarray(memory)
+
+
+def numpys():
+    memory = np.zeros(8, "i8")
+    return gpumem.from_dlpack(memory), memory
+
+
+def lent():
+    array = gpumem.to_device(np.zeros(8, "i8"))
+    return array, np.from_dlpack(array)
+
+
+@pytest.mark.parametrize("both", [mapped, managed, numpys, lent])
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_copy_within_one_memory_is_refused(both, streams):
+    device, host = both()
+    host[:] = np.arange(8)
+    stream = gpumem.stream() if streams else None
+    for copy in [
+        lambda: device.setitem(slice(None), host[::-1], stream),
+        lambda: device[1:].copy_to_device(host[:-1], stream),
+        lambda: device[1:].copy_to_host(host[:-1], stream),
+        lambda: device[::-1].copy_to_host(host, stream),
+        lambda: gpumem.to_device(host[::-1], stream, to=device),
+    ]:
+        with pytest.raises(ValueError, match="share memory"):
+            copy()
+    assert (host == np.arange(8)).all()

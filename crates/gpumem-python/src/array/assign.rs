@@ -64,6 +64,7 @@ impl DeviceNDArray {
             Way::Copy => Host::of(source)?,
         };
         self.dtype.expect(py, &host.dtype)?;
+        host.check_apart(&self.elements)?;
         each!(&self.elements, array => {
             // SAFETY: as above.
             let mut to = unsafe { array.detach() };

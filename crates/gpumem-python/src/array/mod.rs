@@ -137,6 +137,7 @@ impl DeviceNDArray {
         }
         let mut host = Host::to_write(&ary)?;
         self.dtype.expect(py, &host.dtype)?;
+        host.check_apart(&self.elements)?;
         let in_bytes = if host.is_odd() { Some(self.in_bytes()?) } else { None };
         each!(&in_bytes.as_ref().unwrap_or(self).elements, array => {
             let to = host.view_mut::<T>()?;
