@@ -1,8 +1,9 @@
 //! The thread that ends operations for which a rank comes too late: one for the process, while there are any.
 
+use gpumem_core::process::PerProcess;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread,
     time::Duration,
 };
@@ -21,38 +22,44 @@ pub(crate) trait Watched: Send + Sync {
     fn timeout(&self) -> Duration;
 }
 
+#[derive(Default)]
 struct List {
     communicators: Vec<Weak<dyn Watched>>,
     is_running: bool,
 }
 
-static WATCHED: Mutex<List> = Mutex::new(List { communicators: Vec::new(), is_running: false });
+/// A forked child has no such thread, and begins with a list of its own.
+static WATCHED: PerProcess<Mutex<List>> = PerProcess::new(Mutex::default);
+
+fn watched() -> MutexGuard<'static, List> {
+    WATCHED.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Looks after a communicator until none of its operations is under way.
 pub(crate) fn watch(shared: Weak<dyn Watched>) {
-    let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    watched.communicators.push(shared);
-    if watched.is_running {
+    let mut list = watched();
+    list.communicators.push(shared);
+    if list.is_running {
         return;
     }
-    watched.is_running = true;
-    drop(watched);
+    list.is_running = true;
+    drop(list);
     let started = thread::Builder::new().name("gpumem:collectives".to_owned()).spawn(run);
     if let Err(error) = started {
         tracing::warn!("deadlines of collectives are not kept, as no thread could be started: {error}");
-        WATCHED.lock().unwrap_or_else(PoisonError::into_inner).is_running = false;
+        watched().is_running = false;
     }
 }
 
 fn run() {
     loop {
         let communicators = {
-            let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-            if watched.communicators.is_empty() {
-                watched.is_running = false;
+            let mut list = watched();
+            if list.communicators.is_empty() {
+                list.is_running = false;
                 return;
             }
-            watched.communicators.clone()
+            list.communicators.clone()
         };
         let mut period = PERIOD[1];
         let mut idle = Vec::new();
@@ -70,13 +77,13 @@ fn run() {
                 None => idle.push(weak.clone()),
             }
         }
-        let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = watched();
         for weak in idle {
-            if let Some(at) = watched.communicators.iter().position(|other| other.ptr_eq(&weak)) {
-                watched.communicators.swap_remove(at);
+            if let Some(at) = list.communicators.iter().position(|other| other.ptr_eq(&weak)) {
+                list.communicators.swap_remove(at);
             }
         }
-        drop(watched);
+        drop(list);
         thread::sleep(period);
     }
 }

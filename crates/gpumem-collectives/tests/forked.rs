@@ -7,6 +7,13 @@ mod common;
 use common::*;
 use gpumem_collectives::{Communicator, CommunicatorId, Options, Sum};
 use gpumem_core::{ErrorKind, Result};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Held by each test: a child whose parent's other threads are at work may wait for a lock of theirs.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn is_forked<T>(result: Result<T>) -> bool {
     matches!(result, Err(error) if *error.kind() == ErrorKind::ForkedChild)
@@ -15,6 +22,7 @@ fn is_forked<T>(result: Result<T>) -> bool {
 #[test]
 #[cfg_attr(miri, ignore = "it forks")]
 fn a_forked_child_gets_an_error_and_enqueues_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let all = ranks(2, None);
     let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2]).unwrap()).collect();
     all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
@@ -53,4 +61,35 @@ fn a_forked_child_gets_an_error_and_enqueues_nothing() {
         comm.all_reduce_in_place(stream, array, Sum).unwrap();
     }
     assert_eq!(arrays[0].copy_to_host().unwrap().to_vec(), [2, 4]);
+}
+
+/// A rank alone in a communicator of two: how long its stream waits.
+fn waits_alone() -> Option<Duration> {
+    let device = Device::open("host").ok()?;
+    let all = Communicator::all_with(&vec![device.clone(); 2], &soon()).ok()?;
+    let (stream, began) = (device.stream().ok()?, Instant::now());
+    all[0].barrier(&stream).ok()?;
+    stream.synchronize().is_err().then(|| began.elapsed())
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it forks")]
+fn a_forked_child_keeps_the_deadlines_of_its_own_ranks() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // The thread that looks after deadlines still runs when the process is forked.
+    waits_alone().unwrap();
+    // SAFETY: the child uses nothing of the parent, and leaves by `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        // SAFETY: a hang ends by a signal.
+        unsafe { libc::alarm(20) };
+        let code = i32::from(waits_alone().is_none());
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: the test's own child, and a place for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!((waited, status), (pid, 0), "the status of the child: 0xe where it waited for ever");
 }

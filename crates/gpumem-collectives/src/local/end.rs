@@ -16,6 +16,7 @@ use crate::{
 };
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
+    process::PerProcess,
 };
 use gpumem_runtime::{Stream, internal::Work};
 use std::{
@@ -24,8 +25,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-/// The communicators that ranks join by an identity.
-static JOINED: Mutex<BTreeMap<u64, Joined>> = Mutex::new(BTreeMap::new());
+/// The communicators that ranks join by an identity. A forked child has none of its parent's.
+static JOINED: PerProcess<Mutex<BTreeMap<u64, Joined>>> = PerProcess::new(Mutex::default);
 /// Most ranks of a communicator: something is kept for each from the first join on.
 const MOST_RANKS: usize = 1 << 16;
 /// Communicators that are kept for ranks that have not joined, once all others have left.
@@ -55,7 +56,7 @@ pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -
     if size > MOST_RANKS {
         return Err(refused("a communicator of one process has 65536 ranks at most"));
     }
-    let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut joined = JOINED.get().lock().unwrap_or_else(PoisonError::into_inner);
     clean_up(&mut joined);
     let entry = joined.entry(identity).or_insert_with(|| Joined { shared: Weak::new(), awaits: None });
     let shared = entry.shared.upgrade().unwrap_or_else(|| {
