@@ -88,8 +88,15 @@ impl Default for FailedSubmissions {
 }
 
 impl FailedSubmissions {
-    /// Those of a stream, which backends find by its number.
-    pub fn of_stream(stream: u64) -> Arc<Self> {
+    /// Those of a stream, which backends find by its number. Safe code could take the failures of a stream away with its number:
+    ///
+    /// ```compile_fail,E0133
+    /// let _failures_of_another = gpumem_core::FailedSubmissions::of_stream(1);
+    /// ```
+    ///
+    /// # Safety
+    /// The number is the caller's own: no other stream of the process has it.
+    pub unsafe fn of_stream(stream: u64) -> Arc<Self> {
         let failed = Arc::new(Self::new(Some(stream)));
         lock(STREAMS.get()).insert(stream, Arc::downgrade(&failed));
         failed
@@ -273,7 +280,8 @@ mod tests {
         let number = 1 << 62;
         let (one, other) = (SubmissionId { stream: number, submission: 7 }, number + 1);
         assert!(!one.note_failed(&error("too early"), false) && !one.has_failed());
-        let failed = FailedSubmissions::of_stream(number);
+        // SAFETY: no stream has the number.
+        let failed = unsafe { FailedSubmissions::of_stream(number) };
         assert!(one.note_failed(&error("a"), false) && one.has_failed());
         assert!(!SubmissionId { stream: other, ..one }.has_failed());
         assert!(!SubmissionId { submission: 8, ..one }.has_failed());

@@ -108,7 +108,11 @@ impl<B: Backend> Timeline<B> {
             survives_faults,
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             completed: AtomicU64::new(0),
-            failed: if is_found { FailedSubmissions::of_stream(id) } else { Arc::default() },
+            failed: match is_found {
+                // SAFETY: the number was made above, for this stream.
+                true => unsafe { FailedSubmissions::of_stream(id) },
+                false => Arc::default(),
+            },
             counters: context.counters.clone(),
             queue: ShortMutex::new(queue),
             callbacks: Callbacks::default(),
