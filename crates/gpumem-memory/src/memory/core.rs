@@ -76,11 +76,7 @@ impl<B: Backend> DeviceCore<B> {
 
     /// As [`trim_all`](Self::trim_all), of one resource.
     pub(crate) fn trim_one(&self, resource: &Serving<'_, B>, how: Trim) -> usize {
-        let mut failed = |error| {
-            if let Err(error) = self.note_loss::<()>(Err(error)) {
-                self.errors.push(error);
-            }
-        };
-        resource.trim(how, &mut failed)
+        // As in `oom::retry`: what a resource says is no news of the device.
+        resource.trim(how, &mut |error| self.errors.push(self.place(error)))
     }
 }

@@ -215,7 +215,7 @@ impl<B: Backend> DeferredFrees<B> {
         core.foreign_timelines.forget();
         // Pools have dropped their streams, and these their events.
         for event in core.events.take() {
-            if let Err(error) = B::destroy_event(&core.raw, event) {
+            if let Err(error) = core.note_loss(B::destroy_event(&core.raw, event)) {
                 note(core, error);
             }
         }
@@ -258,7 +258,7 @@ impl<B: Backend> DeferredFrees<B> {
             return Ok(());
         }
         match give_back(core, Pending { item: ManuallyDrop::new(item), generation }, true) {
-            FreeOutcome::Done(result) => core.note_loss(result),
+            FreeOutcome::Done(result) => result.map_err(|error| core.place(error)),
             FreeOutcome::InUse(item) => {
                 self.add(item, generation);
                 Ok(())
@@ -348,11 +348,11 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             FreeOutcome::Done(Ok(()))
         }
         DeferredFree::Stream(raw) => match Arc::try_unwrap(raw) {
-            Ok(raw) => FreeOutcome::Done(B::destroy_stream(&core.raw, raw)),
+            Ok(raw) => FreeOutcome::Done(core.note_loss(B::destroy_stream(&core.raw, raw))),
             // Another thread is waiting for the stream.
             Err(raw) => FreeOutcome::InUse(DeferredFree::Stream(raw)),
         },
-        DeferredFree::Event(event) => FreeOutcome::Done(B::destroy_event(&core.raw, event)),
+        DeferredFree::Event(event) => FreeOutcome::Done(core.note_loss(B::destroy_event(&core.raw, event))),
         DeferredFree::Module { module, .. } => {
             drop(module);
             FreeOutcome::Done(Ok(()))
@@ -360,13 +360,11 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
     }
 }
 
+/// Keeps the error of an item. The driver's have been noted where they came from; a resource of the user's may say anything.
 fn note<B: Backend>(core: &DeviceCore<B>, error: Error) {
-    let lost = matches!(error.kind(), ErrorKind::DeviceLost { .. });
-    if let Err(error) = core.note_loss::<()>(Err(error))
-        // Every later call tells that the device is lost.
-        && !lost
-    {
-        core.errors.push(error);
+    // Every later call tells that the device is lost.
+    if core.is_usable() || !matches!(error.kind(), ErrorKind::DeviceLost { .. }) {
+        core.errors.push(core.place(error));
     }
 }
 

@@ -39,7 +39,8 @@ pub fn retry<B: Backend>(
         true => reclaim_and_retry(core, resource, request, error),
         false => Err(error),
     };
-    core.note_loss(outcome).map_err(|error| error.in_operation(request.operation))
+    // A resource of the user's may say that the device is lost. The driver's error has been noted where it came from.
+    outcome.map_err(|error| core.place(error).in_operation(request.operation))
 }
 
 fn reclaim_and_retry<B: Backend>(

@@ -173,3 +173,51 @@ fn a_pool_refuses_requests_from_its_own_upstream() {
     assert!(ended != Err(mpsc::RecvTimeoutError::Timeout), "the pool waits for itself");
     run.join().unwrap();
 }
+
+/// Says that the device is lost, wherever it can say so.
+#[derive(Debug)]
+struct Alarmist(Arc<dyn MemoryResource<Host>>);
+
+fn lost() -> gpumem_core::Error {
+    gpumem_core::Error::new("", "resource", ErrorKind::DeviceLost { cause: "it says so".to_owned() })
+}
+
+impl MemoryResource<Host> for Alarmist {
+    fn name(&self) -> &'static str {
+        "alarmist"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        match request.bytes {
+            13 => Err(lost()),
+            _ => self.0.allocate(request),
+        }
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)?;
+        Err(lost())
+    }
+    fn trim(&self, _: Trim, failed: &mut dyn FnMut(gpumem_core::Error)) -> usize {
+        failed(lost());
+        0
+    }
+    fn forget(&self) {}
+    fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics::default()
+    }
+}
+
+#[test]
+fn only_the_driver_loses_a_device() {
+    let device = device();
+    device.set_memory_resource(MemoryKind::Device, Arc::new(Alarmist(device.driver_memory()))).unwrap();
+    let is_lost = |error: &gpumem_core::Error| matches!(error.kind(), ErrorKind::DeviceLost { .. });
+    assert!(device.device_array::<u8, _>(13).is_err_and(|error| is_lost(&error)));
+    let array = device.to_device(&[1, 2, 3]).unwrap();
+    assert!(device.to_device(&[1]).unwrap().free().is_err_and(|error| is_lost(&error)));
+    drop(device.to_device(&[1]).unwrap());
+    device.trim(Trim::ALL).unwrap();
+    device.flush().unwrap();
+    let errors = device.take_errors();
+    assert!(errors.len() >= 3 && errors.iter().all(is_lost), "{errors:?}");
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
+}
