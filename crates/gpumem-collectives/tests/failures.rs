@@ -4,6 +4,8 @@
 #[path = "suite/comings.rs"]
 mod comings;
 mod common;
+#[path = "suite/failed_groups.rs"]
+mod failed_groups;
 
 use common::*;
 use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, Max, Options, Sum};
@@ -390,87 +392,5 @@ fn other_streams_wait_for_an_operation_and_its_array_only() {
         all[1].0.all_reduce_in_place(&all[1].1, &mut theirs, Sum).unwrap();
         assert_eq!(copy.copy_to_host().unwrap().to_vec(), [11, 22]);
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [11, 22, 7, 7]);
-    }
-}
-
-#[test]
-fn a_group_that_fails_leaves_no_operation_for_the_next_call() {
-    for seed in seeds(6) {
-        let all = ranks_with(2, seed, &Options::new().timeout(Duration::from_secs(5)));
-        let array = |rank: usize, count, value| all[rank].1.to_device(&vec![value; count]).unwrap();
-        let mut firsts = [array(0, 4, 1), array(1, 5, 1)];
-        let mut seconds = [array(0, 4, 100), array(1, 4, 200)];
-        let called: Vec<_> = all
-            .iter()
-            .zip(firsts.iter_mut().zip(&mut seconds))
-            .map(|((comm, stream), (first, second))| {
-                comm.group(stream, |group| {
-                    group.all_reduce_in_place(first, Sum)?;
-                    group.all_reduce_in_place(second, Sum)
-                })
-            })
-            .collect();
-        assert!(called[0].is_ok(), "{seed:?}");
-        let failure = failed(called.into_iter().nth(1).unwrap());
-        assert_eq!((others(&failure), failure.sequence), (vec![0], 0), "{seed:?}");
-        assert_eq!(all[1].0.failure(), Some(failure), "{seed:?}");
-        let mut next = [array(0, 4, 1000), array(1, 4, 2000)];
-        for ((comm, stream), array) in all.iter().zip(&mut next).rev() {
-            comm.all_reduce_in_place(stream, array, Sum).unwrap();
-        }
-        for (rank, next) in next.iter().enumerate() {
-            assert_eq!(next.copy_to_host().unwrap().to_vec(), [3000; 4], "rank {rank}, {seed:?}");
-        }
-        assert_eq!(others(&poisoned(seconds[0].copy_to_host())), [1], "{seed:?}");
-    }
-}
-
-#[test]
-fn a_group_with_a_rank_that_has_left_leaves_no_send_for_the_next_call() {
-    for seed in seeds(6) {
-        let mut all = ranks_with(3, seed, &Options::new().timeout(Duration::from_secs(5)));
-        drop(all.pop());
-        let [(first, to), (second, from)] = &all[..] else { panic!("two ranks are left") };
-        let (wrong, right) = (to.to_device(&[1]).unwrap(), to.to_device(&[2]).unwrap());
-        let mut received = [from.to_device(&[0]).unwrap(), from.to_device(&[0]).unwrap()];
-        let grouped = first.group(to, |group| {
-            group.send(&wrong, 2)?;
-            group.send(&wrong, 1)
-        });
-        assert!(matches!(failed(grouped).cause, CollectiveCause::PeerLost { rank: 2, .. }), "{seed:?}");
-        first.send(to, &right, 1).unwrap();
-        let [lost, found] = &mut received;
-        let _told = second.receive(from, lost, 0);
-        second.receive(from, found, 0).unwrap();
-        assert_eq!(received[1].get(0).unwrap(), 2, "{seed:?}");
-        assert!(received[0].get(0).is_err(), "{seed:?}");
-    }
-}
-
-#[test]
-fn a_rank_that_fails_in_a_group_of_all_holds_no_other_rank_back() {
-    for seed in seeds(6) {
-        let all = ranks_with(3, seed, &Options::new().timeout(Duration::from_secs(5)));
-        let ends: Vec<(&Comm, &Stream)> = all.iter().map(|(comm, stream)| (comm, stream)).collect();
-        let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1]).unwrap()).collect();
-        let what = "the test wants it".to_owned();
-        let injection = Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what });
-        all[0].0.device().raw().inject(injection);
-        all[0].1.fill(&mut arrays[0], 7).unwrap();
-        all[0].1.synchronize().unwrap_err();
-        let sum = |arrays: &mut [_]| {
-            Communicator::group_all(&ends, |groups| {
-                let mut each = groups.iter_mut().zip(arrays);
-                each.try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
-            })
-        };
-        let refused = sum(&mut arrays).unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Poisoned { .. }), "{refused}");
-        all.iter().zip(&mut arrays).for_each(|((_, stream), array)| stream.fill(array, 10).unwrap());
-        sum(&mut arrays).unwrap();
-        for array in &arrays {
-            assert_eq!(array.get(0).unwrap(), 30, "{seed:?}");
-        }
-        assert!(all.iter().all(|(comm, _)| comm.recent().len() == 2), "{seed:?}");
     }
 }
