@@ -236,6 +236,42 @@ fn parts(out: SliceMut<i64>) {
     out[global_id(0)] = 1;
 }
 
+/// An `assert!` assigns.
+#[gpumem::kernel(unsafe)]
+fn asserted(out: SliceMut<i64>) {
+    let mut n = 1;
+    let tile = shared::<i64>([32]);
+    assert!({
+        n += local_id(0);
+        n > 0
+    });
+    tile[local_id(0)] = n as i64;
+    barrier(Local);
+    assert!(out.len() > n, "{n} of {len} for {n}", len = out.len());
+    out[global_id(0)] = tile[31 - local_id(0)] + n as i64;
+}
+
+/// An `assert!` returns, before others wait.
+#[gpumem::kernel(unsafe)]
+fn left_in_assert(out: SliceMut<i64>) {
+    assert!({
+        if local_id(0) == 1 {
+            return;
+        }
+        true
+    });
+    barrier(Local);
+    out[global_id(0)] = 1;
+}
+
+#[test]
+fn what_an_assert_does_is_seen() {
+    let found = agrees(&asserted(), HostForm::Phases, &config_for_items(64, 32)).unwrap();
+    assert_eq!(found, [33; 64]);
+    let found = agrees(&left_in_assert(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap_err();
+    assert!(found.contains("has ended, while 31 of 32 work-items of its group wait"), "{found}");
+}
+
 #[test]
 fn bodies_with_possible_divergence_await() {
     agrees(&strides(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap();

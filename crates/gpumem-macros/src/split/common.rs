@@ -7,7 +7,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::HashSet;
 use syn::{
-    Expr, ExprCall, Ident, Stmt,
+    Expr, ExprCall, Ident, Stmt, Token,
+    punctuated::Punctuated,
     visit::{self, Visit},
 };
 
@@ -101,6 +102,7 @@ fn root(place: &Expr) -> Option<&Ident> {
         Expr::Field(field) => root(&field.base),
         Expr::Index(index) => root(&index.expr),
         Expr::Paren(inner) => root(&inner.expr),
+        Expr::Group(inner) => root(&inner.expr),
         _ => None,
     }
 }
@@ -133,9 +135,26 @@ pub(super) fn assignment(e: &Expr) -> Option<(&Expr, &Expr, bool)> {
 
 impl<'a> Visit<'a> for Found {
     fn visit_macro(&mut self, call: &'a syn::Macro) {
-        let mut mentioned = HashSet::new();
-        names(&call.tokens, &mut mentioned);
-        self.meets |= mentioned.iter().any(|name| waits(name));
+        // `assert!`, whose arguments are expressions as others: they return, assign and wait.
+        let arguments = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+        let Ok(arguments) = arguments else {
+            // No kernel has it. What it does is not known.
+            (self.meets, self.returns, self.exits) = (true, true, true);
+            return;
+        };
+        for (number, argument) in arguments.into_iter().enumerate() {
+            let mut inner = Self { labels: std::mem::take(&mut self.labels), ..Self::default() };
+            match &argument {
+                // The name is one of the message.
+                Expr::Assign(named) if number > 0 => inner.visit_expr(&named.right),
+                argument => inner.visit_expr(argument),
+            }
+            self.labels = inner.labels;
+            self.meets |= inner.meets;
+            self.returns |= inner.returns;
+            self.exits |= inner.exits;
+            self.assigned.extend(inner.assigned);
+        }
     }
 
     fn visit_expr(&mut self, e: &'a Expr) {
@@ -168,7 +187,8 @@ impl<'a> Visit<'a> for Found {
     }
 }
 
-/// All names in a part of a body, also those of fields and functions.
+/// All names in a part of a body, also those of fields and functions, and the words of texts: the message of an `assert!` has names
+/// between braces.
 pub(super) fn names(tokens: &impl ToTokens, found: &mut HashSet<String>) {
     fn walk(tokens: TokenStream, found: &mut HashSet<String>) {
         for tree in tokens {
@@ -177,7 +197,12 @@ pub(super) fn names(tokens: &impl ToTokens, found: &mut HashSet<String>) {
                     found.insert(name.to_string());
                 }
                 TokenTree::Group(group) => walk(group.stream(), found),
-                _ => {}
+                TokenTree::Literal(text) => {
+                    let text = text.to_string();
+                    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+                    found.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+                }
+                TokenTree::Punct(_) => {}
             }
         }
     }
