@@ -122,6 +122,7 @@ pub(crate) fn origin() -> TokenStream {
                     &dyn __gpumem::Load<(), Elem = ()>,
                     &dyn __gpumem::Store<(), Elem = ()>,
                     &dyn __gpumem::StoreLocal<(), Elem = ()>,
+                    &dyn __gpumem::Change<(), __gpumem::rust::primitive::u32>,
                 ),
                 _: (
                     __gpumem::Answer<T, T>,

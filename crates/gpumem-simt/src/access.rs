@@ -11,13 +11,33 @@ use bytemuck::Pod;
 use gpumem_core::Element;
 use std::panic::Location;
 
+pub(crate) mod sealed {
+    /// The types that index arrays of kernels.
+    pub trait SealedPosition {}
+}
+
+/// A type of indices. None is a user's: an index means the same on the host and in a GPU's source, and only gpumem says which
+/// elements an array has for it. Numbers that index nothing are among them, of which [`Load`] tells more.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no index in kernels",
+    note = "arrays take a `usize`, `[usize; N]` or `own()`: an enum is cast, as `mode as usize`"
+)]
+pub trait Position: sealed::SealedPosition {}
+impl<I: sealed::SealedPosition> Position for I {}
+
+macro_rules! positions {
+    ($($type:ty)*) => {$( impl sealed::SealedPosition for $type {} )*};
+}
+positions! { () bool u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 }
+impl<I, const N: usize> sealed::SealedPosition for [I; N] {}
+
 /// An array whose elements a kernel reads with the index `I`.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` with an index of type `{I}`",
     label = "`{Self}` has no element for the index `{I}`",
     note = "`Slice`, `SliceMut`, `Constant` and arrays of one axis take a `usize`; arrays of `N` axes take `[usize; N]`; `Own` and `OwnView` take `own()`"
 )]
-pub trait Load<I> {
+pub trait Load<I: Position> {
     /// The element.
     type Elem;
 
@@ -41,7 +61,7 @@ pub trait Load<I> {
     label = "`{Self}` is read only, or has no element for the index `{I}`",
     note = "kernels write to `SliceMut`, `ViewMut`, shared arrays, local arrays that are declared with `let mut`, and to `Own` and `OwnView` at `own()`"
 )]
-pub trait Store<I>: Load<I> {
+pub trait Store<I: Position>: Load<I> {
     /// Writes an element.
     fn store(&self, at: I, value: Self::Elem);
 
@@ -57,7 +77,7 @@ pub trait Store<I>: Load<I> {
     label = "`{Self}` has no element for the index `{I}`",
     note = "arrays of one axis take a `usize`; arrays of `N` axes take `[usize; N]`"
 )]
-pub trait StoreLocal<I>: Load<I> {
+pub trait StoreLocal<I: Position>: Load<I> {
     /// Writes an element.
     fn store_local(&mut self, at: I, value: Self::Elem);
 
@@ -123,10 +143,10 @@ loads! {
     [] Slice<T>, usize, get_part;
     [] SliceMut<T>, usize, get_part;
     [const LEN: usize] Constant<T, LEN>, usize;
-    [I: Indices<N>, const N: usize] View<T, N>, I, get_part;
-    [I: Indices<N>, const N: usize] ViewMut<T, N>, I, get_part;
-    [I: Indices<N>, const N: usize] ConstantArray<T, N>, I;
-    [I: Indices<N>, const N: usize] Shared<'_, T, N>, I, get_part;
+    [I: Indices<N> + Position, const N: usize] View<T, N>, I, get_part;
+    [I: Indices<N> + Position, const N: usize] ViewMut<T, N>, I, get_part;
+    [I: Indices<N> + Position, const N: usize] ConstantArray<T, N>, I;
+    [I: Indices<N> + Position, const N: usize] Shared<'_, T, N>, I, get_part;
 }
 
 macro_rules! stores {
@@ -150,13 +170,13 @@ macro_rules! stores {
 }
 stores! {
     [] SliceMut<T>, usize;
-    [I: Indices<N>, const N: usize] ViewMut<T, N>, I;
-    [I: Indices<N>, const N: usize] Shared<'_, T, N>, I;
+    [I: Indices<N> + Position, const N: usize] ViewMut<T, N>, I;
+    [I: Indices<N> + Position, const N: usize] Shared<'_, T, N>, I;
 }
 
 // References that a kernel passes on, as the parameters of a kernel.
 #[diagnostic::do_not_recommend]
-impl<I, A: Load<I>> Load<I> for &A {
+impl<I: Position, A: Load<I>> Load<I> for &A {
     type Elem = A::Elem;
 
     #[inline(always)]
@@ -173,7 +193,7 @@ impl<I, A: Load<I>> Load<I> for &A {
 }
 
 #[diagnostic::do_not_recommend]
-impl<I, A: Store<I>> Store<I> for &A {
+impl<I: Position, A: Store<I>> Store<I> for &A {
     #[inline(always)]
     #[track_caller]
     fn store(&self, at: I, value: A::Elem) {

@@ -24,6 +24,7 @@ mod argument;
 mod array;
 mod atomic;
 mod barrier;
+mod change;
 mod checker;
 mod divergence;
 mod exchange;
@@ -47,12 +48,13 @@ mod shared;
 mod shared_arena;
 mod wave;
 
-pub use access::{Load, Store, StoreLocal};
+pub use access::{Load, Position, Store, StoreLocal};
 pub use arg_block::Entry;
 pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};
 pub use array::{Local, LocalArray};
 pub use atomic::Atomic;
 pub use barrier::BarrierFuture;
+pub use change::Change;
 #[doc(hidden)]
 pub use checker::Checker;
 pub use checker::MemoryReach;

@@ -9,8 +9,10 @@
 //! stays on its thread.
 
 use crate::{
-    Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, access::place_of,
-    checker::Checker, phases::PhaseItem,
+    Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds,
+    access::{place_of, sealed::SealedPosition},
+    checker::Checker,
+    phases::PhaseItem,
 };
 use bytemuck::Pod;
 use gpumem_core::Element;
@@ -97,6 +99,8 @@ impl<const N: usize> Indices<N> for OwnId<'_, N> {
         self.0
     }
 }
+
+impl<const N: usize> SealedPosition for OwnId<'_, N> {}
 
 /// The position along an axis.
 #[diagnostic::do_not_recommend]

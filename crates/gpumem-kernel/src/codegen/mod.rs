@@ -29,9 +29,11 @@ pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
 pub use function::{Answer, BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
-pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
+pub use gpumem_simt::{
+    Change, Fault, Load, LocalArray, Phases, Position, Private, Store, StoreLocal, WorkItem, WorkItemIds,
+};
 pub use lengths::{Grid, Row};
-pub use methods::{Comparable, Convertible, Methods, Natural, Real, Whole};
+pub use methods::{Alike, Comparable, Convertible, Methods, Natural, Real, Whole};
 pub use names::{IsName, Name};
 pub use order::Ordered;
 pub use origin::{Language, Origin};

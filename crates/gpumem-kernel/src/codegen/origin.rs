@@ -12,8 +12,8 @@
 //!   traits that are in the user's scope. A module's functions could not be told from others of the same signature.
 
 use super::{
-    Answer, Calls, Constant, DeviceType, E, Fault, KernelDef, Load, Parameter, Phases, PrintedProgram,
-    Private, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
+    Answer, Calls, Change, Constant, DeviceType, E, Fault, KernelDef, Load, Parameter, Phases,
+    PrintedProgram, Private, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
 };
 
 /// The functions of the kernels' language that belong to no other type.
@@ -33,6 +33,7 @@ pub unsafe trait Origin {
             &dyn Load<(), Elem = ()>,
             &dyn Store<(), Elem = ()>,
             &dyn StoreLocal<(), Elem = ()>,
+            &dyn Change<(), u32>,
         ),
         types: (
             Answer<T, T>,

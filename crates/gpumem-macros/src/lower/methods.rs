@@ -127,7 +127,7 @@ impl Lower {
         {
             return error(&call.receiver, "only arrays that work-items share are changed atomically");
         }
-        let (dot, method) = (&call.dot_token, &call.method);
+        let method = &call.method;
         let array = self.array(&call.receiver)?;
         // The index and the values in the order in which they are written; the place is made of them at the end.
         let (mut values, write) = self.position(at)?;
@@ -142,12 +142,15 @@ impl Lower {
         let mut before = array.before;
         before.extend(self.in_order(&mut values));
         let (indices, given) = values.split_at(count_of_indices);
-        let (at, receiver) = (write(indices), &call.receiver);
+        let at = write(indices);
         let (hosts, seen) =
             (given.iter().map(|(value, _)| &value.host), given.iter().map(|(value, _)| &value.witness));
         let (at_host, at_seen) = (&at.host, &at.witness);
-        let host = quote_spanned!(call.span()=> #receiver #dot #method(#at_host, #(#hosts),*));
-        let witness = quote_spanned!(call.span()=> #receiver #dot #method(#at_seen, #(#seen),*));
+        // By a path: an array without the method may have one of the user's.
+        let function = quote_spanned!(method.span()=> __gpumem::Change::#method);
+        let (array_host, array_seen) = (&array.host, &array.witness);
+        let host = quote_spanned!(call.span()=> #function(#array_host, #at_host, #(#hosts),*));
+        let witness = quote_spanned!(call.span()=> #function(#array_seen, #at_seen, #(#seen),*));
         let (array_tree, ty, at_trees) = (&array.tree, array.ty, &at.trees);
         let trees = given.iter().map(|(value, _)| &value.tree);
         let tree = quote!(E::Call(#name, &[E::Index(&#array_tree, #ty, &[#(#at_trees),*]), #(#trees),*]));

@@ -66,7 +66,7 @@ mod parts {
             pub use gpumem::kernel::codegen::*;
             #[allow(non_snake_case)]
             pub mod Load {
-                pub fn load<A: gpumem::kernel::codegen::Load<I>, I>(array: &A, at: I) -> A::Elem {
+                pub fn load<A: gpumem::kernel::codegen::Load<I>, I: gpumem::kernel::codegen::Position>(array: &A, at: I) -> A::Elem {
                     gpumem::kernel::codegen::Load::load(array, at)
                 }
                 pub fn load_part<A, I, F: Default>(

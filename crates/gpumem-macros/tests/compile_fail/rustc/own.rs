@@ -32,4 +32,20 @@ fn atomically(y: Own<u32>) {
     y.atomic_add(0, 1);
 }
 
+/// What arrays of a work-item's own do not have.
+trait Atomic {
+    fn atomic_exchange(&self, at: usize, value: u32) -> u32;
+}
+
+impl Atomic for Own<u32> {
+    fn atomic_exchange(&self, _: usize, value: u32) -> u32 {
+        value
+    }
+}
+
+#[gpumem::kernel]
+fn by_a_method_of_the_users(y: Own<u32>) {
+    y.atomic_exchange(5, 1);
+}
+
 fn main() {}
