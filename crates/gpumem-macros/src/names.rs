@@ -10,7 +10,7 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use std::{
     cell::RefCell,
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
 };
 use syn::{
     Block, Lifetime, Macro,
@@ -349,6 +349,18 @@ impl Names {
             last.uses.insert(used);
         }
         Some(found)
+    }
+
+    /// How many variables the innermost block has so far.
+    pub(crate) fn visible(&self) -> usize {
+        self.scopes.last().map_or(0, Vec::len)
+    }
+
+    /// The names that were bound since then in the innermost block, each with its name in C++.
+    pub(crate) fn places_since(&self, visible: usize) -> BTreeSet<(String, String)> {
+        let scope = self.scopes.last().map(Vec::as_slice).unwrap_or_default();
+        let bound = scope.get(visible..).unwrap_or_default();
+        bound.iter().map(|(key, variable)| (key.letters.clone(), variable.name.clone())).collect()
     }
 
     /// Whether a variable of these letters is of this kind.

@@ -157,7 +157,9 @@ impl Lower {
             Pat::Paren(inner) => self.condition(&inner.pat, subject)?,
             Pat::Or(or) => {
                 let mut any: Option<TokenStream> = None;
+                let mut first = None;
                 for case in &or.cases {
+                    let before = self.names.visible();
                     if matches!(case, Pat::Ident(ident) if is_variable(&ident.ident)) {
                         return error(
                             case,
@@ -165,6 +167,14 @@ impl Lower {
                         );
                     }
                     let Some(condition) = self.condition(case, subject)? else { return Ok(None) };
+                    // What a name stands for is known before it is known which case fits.
+                    let places = self.names.places_since(before);
+                    if first.get_or_insert_with(|| places.clone()) != &places {
+                        return error(
+                            case,
+                            "a name in `|` stands for the same part in each case: write an arm for each",
+                        );
+                    }
                     any = Some(match any {
                         None => condition,
                         Some(any) => quote!(E::Compare("||", &#any, &#condition)),
