@@ -272,6 +272,25 @@ fn what_an_assert_does_is_seen() {
     assert!(found.contains("has ended, while 31 of 32 work-items of its group wait"), "{found}");
 }
 
+/// Work-items use their own parts of one element.
+#[gpumem::kernel(unsafe)]
+fn own_parts(out: SliceMut<i64>, cells: SliceMut<[i64; 32]>) {
+    let i = local_id(0);
+    cells[0][i] = i as i64;
+    out[i] = cells[0][i] + 1;
+}
+
+#[test]
+fn reading_a_part_of_an_element_reads_no_other() {
+    let device = Device::<Host>::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let (mut out, mut cells) =
+        (stream.to_device(&[0i64; 32]).unwrap(), stream.to_device(&[[0i64; 32]]).unwrap());
+    let kernel = own_parts().race_checks(true).load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items(32, 32), (&mut out, &mut cells)).unwrap();
+    assert_eq!(out.copy_to_host().unwrap().to_vec(), (1..=32).collect::<Vec<i64>>());
+}
+
 #[test]
 fn bodies_with_possible_divergence_await() {
     agrees(&strides(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap();

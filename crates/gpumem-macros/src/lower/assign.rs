@@ -93,8 +93,15 @@ impl Lower {
                 part: None,
             });
         }
-        let Value { host, witness: seen, before, tree, .. } = self.expression(e)?;
-        let part = self.part.take().filter(|part| leads_to_part(e) && !part.steps.is_empty());
+        let mut value = self.expression(e)?;
+        let part = self.part.take().filter(|_| leads_to_part(e));
+        let mut before = Vec::new();
+        if value.order == Order::Acts {
+            // Before the index, and before all that stands beside the element.
+            self.move_to_variable(&mut value, e.span(), &mut before);
+        }
+        let Value { host, witness: seen, before: earlier, tree, .. } = value;
+        before.extend(earlier);
         let ty = self.watch(e.span());
         let watcher = witness(ty, e.span());
         let host = quote_spanned!(e.span()=> &#host);
@@ -266,7 +273,10 @@ impl Lower {
                 }
             });
             before.push(quote!(S::Assign(&#place, &#value_tree)));
-            return Ok(Code { host, witness: seen, tree: before });
+            // The witness of the array has seen it where it is read only.
+            let look = array.is_local.then_some(&array.witness).into_iter();
+            let witness = quote_spanned!(index.span()=> #(let _ = #look;)* #seen);
+            return Ok(Code { host, witness, tree: before });
         };
         let number = self.watch(span);
         let watcher = witness(number, span);

@@ -91,16 +91,17 @@ impl Lower {
             };
             let len = quote!(E::Call("rust::len", &[#tree]));
             let tree = if name == "len" { len } else { quote!(E::Compare("==", &#len, &E::Var("0"))) };
-            return Ok(Value { host: is(host), witness: is(seen), tree, order: Order::Fixed, ..receiver });
+            return Ok(Value { host: is(host), witness: is(seen), tree, ..receiver });
         };
         let axis = self.expression(axis)?;
         let (axis_host, axis_seen, axis_tree) = (&axis.host, &axis.witness, &axis.tree);
         let extent = |array, axis| quote_spanned!(call.span()=> __gpumem::Grid::extent_of(&#array, #axis));
         let (host, witness) = (extent(host, axis_host), extent(seen, axis_seen));
         let tree = quote!(E::Extent(&#tree, &#axis_tree));
+        let order = if receiver.order > axis.order { receiver.order } else { axis.order };
         let mut before = receiver.before;
         before.extend(axis.before);
-        Ok(Value { host, witness, before, tree, order: axis.order })
+        Ok(Value { host, witness, before, tree, order })
     }
 
     /// `x.atomic_add(i, value)` and its like.

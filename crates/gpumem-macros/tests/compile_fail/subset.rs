@@ -56,6 +56,8 @@ fn all_of_them(y: SliceMut<f32>, n: u32) {
 #[gpumem::kernel(unsafe)]
 fn conversion(y: SliceMut<u32>) {
     y[0] = global_id(0).try_into().unwrap();
+}
+
 #[gpumem::kernel]
 fn parts(y: Own<i32>) {
     y[own()] = match (y[own()], 2) {
