@@ -171,13 +171,27 @@ pub(crate) fn program(
     });
     let numbered = |(number, span): (usize, &Span)| lower::function_witness(number, *span);
     let functions: Vec<Ident> = lower.functions.iter().enumerate().map(numbered).collect();
-    let constants =
-        lower.constants.iter().map(|value| quote_spanned!(value.span()=> __gpumem::Constant::new(&#value)));
+    let compared =
+        lower.compared.iter().enumerate().map(|(number, span)| (*span, lower::sides(number, *span)));
+    let (mut sides, mut alike) = (TokenStream::new(), TokenStream::new());
+    for (span, [left, right]) in compared {
+        sides.extend(quote!(let (#left, #right) = (__gpumem::Witness::new(), __gpumem::Witness::new());));
+        alike.extend(quote_spanned!(span=> __gpumem::Language::alike(&#left, &#right);));
+    }
+    let constants = lower.constants.iter().map(|(value, seen)| match seen {
+        None => quote_spanned!(value.span()=> __gpumem::Constant::new(&#value)),
+        Some(number) => {
+            let witness = lower::witness(*number, value.span());
+            quote_spanned!(value.span()=> __gpumem::Constant::seen(&#witness, &#value))
+        }
+    });
     quote! {
         {
             #(let #witnesses = __gpumem::Witness::new();)*
             #(let #functions = __gpumem::Witness::new();)*
+            #sides
             let __never = |#closure| -> #result { #begin #witness };
+            #alike
             let __names = || { #proof };
             __gpumem::PrintedProgram {
                 name: #name,

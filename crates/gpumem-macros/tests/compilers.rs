@@ -27,6 +27,7 @@ fn all() -> Vec<Text> {
     let features = features::all().into_iter().map(text);
     let mut all: Vec<Text> = features.collect();
     all.extend(hygiene::pairs().into_iter().map(|(kernel, _)| text(kernel)));
+    all.extend(meanings::pairs().into_iter().map(|(kernel, _)| text(kernel)));
     all.extend([
         text(features::past_the_dynamic_end()),
         text(features::settings()),

@@ -35,6 +35,7 @@ fn every_kernel_gives_the_same_results_on_gpu_and_host() {
         fn check<B: Backend>(&self, device: &Device<B>) {
             let mut kernels = features::all();
             kernels.extend(hygiene::pairs().into_iter().map(|(kernel, _)| kernel));
+            kernels.extend(meanings::pairs().into_iter().map(|(kernel, _)| kernel));
             kernels.extend([ranges(), labels(), values(), shapes(), cpp_words(), positions()]);
             for kernel in kernels {
                 // Groups have 32 work-items, so that waves of 32 and of 64 give the same.

@@ -313,6 +313,13 @@ fn names_of_a_macro_are_others_than_those_of_its_caller() {
 }
 
 #[test]
+fn values_are_those_of_plain_rust() {
+    for (kernel, plain) in meanings::pairs() {
+        expect(kernel, plain);
+    }
+}
+
+#[test]
 fn keywords_of_cpp_can_be_names() {
     expect(cpp_words(), |n| n + 1 + 2 + 3 + 4 + 5);
     let source = cpp_words().source_text().unwrap().to_owned();

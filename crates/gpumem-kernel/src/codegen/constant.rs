@@ -1,6 +1,6 @@
 //! Constants: values of the host, printed as literals of C++.
 
-use super::{DeviceType, Form, TypeInfo};
+use super::{DeviceType, Form, TypeInfo, Witness};
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -17,6 +17,11 @@ impl Constant {
     /// The constant of this value.
     pub fn new<T: DeviceConst>(value: &T) -> Self {
         Self { info: T::device_type(), literal: value.literal() }
+    }
+
+    /// The constant of this value, which has the type that a witness has seen.
+    pub fn seen<T: DeviceConst>(_: &Witness<T>, value: &T) -> Self {
+        Self::new(value)
     }
 
     /// Whether it is an array, which stands once before the kernel.

@@ -1,7 +1,7 @@
 //! The methods of numbers that kernels know. The host calls them here, whatever traits with methods of these names are in the
 //! user's scope: they are words of the language, as `global_id` is, and the C++ has one meaning for each.
 
-use super::Language;
+use super::{Language, Numeric, Witness};
 use gpumem_simt::Number;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -51,6 +51,18 @@ unsafe impl<T: Methods> Comparable for T {}
 // SAFETY: both are one byte, which is compared.
 unsafe impl Comparable for gpumem_runtime::Bool {}
 
+/// Types whose values `==` compares as device code does: numbers with numbers, between which no user can write a `PartialEq`, and any
+/// other type with itself.
+#[diagnostic::on_unimplemented(
+    message = "kernels do not compare `{Self}` with `{U}`",
+    label = "an enum is cast: `mode as u32`"
+)]
+pub trait Alike<U> {}
+#[diagnostic::do_not_recommend]
+impl<T: Methods, U: Methods> Alike<U> for T {}
+#[diagnostic::do_not_recommend]
+impl Alike<gpumem_runtime::Bool> for gpumem_runtime::Bool {}
+
 /// A type that `T::from` makes, and of which it makes others.
 ///
 /// # Safety
@@ -75,6 +87,15 @@ impl Language {
     pub fn operand<T: Methods>(value: T) -> T {
         value
     }
+
+    /// Makes a number of another.
+    #[inline(always)]
+    pub fn from<T: From<U>, U>(value: U) -> T {
+        T::from(value)
+    }
+
+    /// Compiles where the values that two witnesses have seen are compared as in device code.
+    pub fn alike<T: Alike<U>, U>(_: &Witness<T>, _: &Witness<U>) {}
 
     /// The same beside `==` and `!=`.
     pub fn comparable<T: Comparable>(value: T) -> T {
@@ -317,7 +338,8 @@ impl Methods for bool {
 }
 
 impl<T> sealed::HasMethods for Complex<T> {}
-impl<T: Copy + Num + Neg<Output = T>> Methods for Complex<T> {
+// Of numbers alone: a type of the user's may be a number in device code, and has operators of its own.
+impl<T: Numeric + Num + Neg<Output = T>> Methods for Complex<T> {
     type Bits = Self;
     type Magnitude = Self;
     type Part = T;

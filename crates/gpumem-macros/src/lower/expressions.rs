@@ -1,7 +1,8 @@
 //! Expressions: literals, names, operators, casts, tuples, arrays.
 
 use super::{
-    Lower, Order, Value, error, operators::plain_operator, order_of, parts::leads_to_part, refuse, witness,
+    Lower, Order, Value, error, operators::plain_operator, order_of, parts::leads_to_part, refuse, sides,
+    witness,
 };
 use crate::names::VariableKind;
 use crate::names::{member_name, text_of};
@@ -42,8 +43,13 @@ impl Lower {
             Expr::Block(block) if block.label.is_none() => self.block_value(block),
             Expr::Loop(endless) => self.loop_value(endless),
             Expr::Const(_) => {
-                let tree = self.constant(e.clone());
-                Ok(Value::plain(e.to_token_stream(), tree, Order::Fixed))
+                // Its type is inferred where it stands, as that of a literal.
+                let host = e.to_token_stream();
+                let (number, witness) = self.seen(&host, e.span());
+                self.constants.push((e.clone(), Some(number)));
+                let constant = self.constants.len() - 1;
+                let (before, tree) = (Vec::new(), quote!(E::Constant(#constant)));
+                Ok(Value { host, witness, before, tree, order: Order::Fixed })
             }
             Expr::Call(call) => self.call(call),
             Expr::MethodCall(call) => self.method(call),
@@ -112,9 +118,11 @@ impl Lower {
     /// A constant, evaluated when the kernel is declared.
     pub(super) fn constant(&mut self, value: Expr) -> TokenStream {
         let text = text_of(value.to_token_stream());
-        let known = self.constants.iter().position(|known| text_of(known.to_token_stream()) == text);
-        let number = known.unwrap_or_else(|| {
-            self.constants.push(value);
+        let is_known = |(known, seen): &(Expr, Option<usize>)| {
+            seen.is_none() && text_of(known.to_token_stream()) == text
+        };
+        let number = self.constants.iter().position(is_known).unwrap_or_else(|| {
+            self.constants.push((value, None));
             self.constants.len() - 1
         });
         quote!(E::Constant(#number))
@@ -141,11 +149,17 @@ impl Lower {
             op,
             BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_)
         );
-        let checked = match op {
-            BinOp::Eq(_) | BinOp::Ne(_) => comparable,
-            _ => operand,
+        let (seen_a, seen_b) = match op {
+            BinOp::Eq(_) | BinOp::Ne(_) => {
+                self.compared.push(binary.span());
+                let [left, right] = sides(self.compared.len() - 1, binary.span());
+                (
+                    comparable(&left, seen_a, binary.left.span()),
+                    comparable(&right, seen_b, binary.right.span()),
+                )
+            }
+            _ => (operand(seen_a, binary.left.span()), operand(seen_b, binary.right.span())),
         };
-        let (seen_a, seen_b) = (checked(seen_a, binary.left.span()), checked(seen_b, binary.right.span()));
         let result = quote!(#seen_a #op #seen_b);
         let (witness, tree) = if compares {
             (result, quote!(E::Compare(#text, &#tree_a, &#tree_b)))
@@ -285,9 +299,9 @@ pub(super) fn operand(seen: &TokenStream, span: Span) -> TokenStream {
     quote_spanned!(span=> (__gpumem::Language::operand(#seen)))
 }
 
-/// The same beside `==` and `!=`.
-fn comparable(seen: &TokenStream, span: Span) -> TokenStream {
-    quote_spanned!(span=> (__gpumem::Language::comparable(#seen)))
+/// The same beside `==` and `!=`, where a witness sees it.
+fn comparable(side: &proc_macro2::Ident, seen: &TokenStream, span: Span) -> TokenStream {
+    quote_spanned!(span=> (#side.see(__gpumem::Language::comparable(#seen))))
 }
 
 /// The type in C++ that the suffix of a literal names.

@@ -1,8 +1,8 @@
 //! Methods of numbers and arrays, and functions of number types.
 
-use super::{Lower, Order, Value, error, order_of};
+use super::{Lower, Order, Value, error, local, order_of};
 use crate::{names::VariableKind, number_methods::is_method_of_numbers};
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprMethodCall, ExprPath, spanned::Spanned};
 
@@ -61,11 +61,20 @@ impl Lower {
                 quote_spanned!(call.span()=> #function(#host, #(#hosts),*)),
                 quote_spanned!(call.span()=> #function(#seen, #(#arguments_seen),*)),
             ),
-            // rustc says as of a method what a number does not have.
-            None if arguments.is_empty() => (
-                quote_spanned!(call.span()=> #known(#host)),
-                quote_spanned!(call.span()=> (#seen) #dot #method()),
-            ),
+            // rustc says as of a method what a number does not have. The type is that of the host: another trait may have a
+            // method of this name.
+            None if arguments.is_empty() => {
+                let of = Ident::new("__of", local(call.span()));
+                (
+                    quote_spanned!(call.span()=> #known(#host)),
+                    quote_spanned!(call.span()=> (match #seen {
+                        #of => {
+                            let _ = #of #dot #method();
+                            #known(#of)
+                        }
+                    })),
+                )
+            }
             None => (
                 quote_spanned!(call.span()=> #known(#host, #(#hosts),*)),
                 quote_spanned!(call.span()=> #known(#seen, #(#arguments_seen),*)),
@@ -174,7 +183,7 @@ impl Lower {
         let (ty, last) = type_of(path)?;
         // By the trait, whatever functions of this name the type has from the user.
         let function = match name.as_str() {
-            "from" => quote_spanned!(path.span()=> <#ty as ::core::convert::From<_>>::#last),
+            "from" => quote_spanned!(path.span()=> __gpumem::Language::from::<#ty, _>),
             _ => {
                 let known = known(&last);
                 quote_spanned!(path.span()=> <#ty as __gpumem::Methods>::#known)

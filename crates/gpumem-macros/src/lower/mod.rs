@@ -72,12 +72,14 @@ pub(crate) struct Lower {
     pub names: Names,
     /// Where each witness looks, by number.
     pub witnesses: Vec<Span>,
+    /// Where values are compared with `==` and `!=`, by number.
+    pub compared: Vec<Span>,
     /// Where functions are called, by number.
     pub functions: Vec<Span>,
     /// The names of those whose paths have one segment.
     called: Vec<Ident>,
-    /// The constants, by number.
-    pub constants: Vec<Expr>,
+    /// The constants, by number, with the number of the witness that has seen their type where they do not say it themselves.
+    pub constants: Vec<(Expr, Option<usize>)>,
     /// Shared arrays: the type of their elements, and their extents.
     pub shared: Vec<(syn::Type, Vec<Expr>)>,
     /// Where dynamic shared memory, or a shared array, is asked for first.
@@ -146,6 +148,11 @@ pub(crate) fn witness(number: usize, span: Span) -> Ident {
     format_ident!("__w{number}", span = own(span))
 }
 
+/// The witnesses of the two sides of a comparison.
+pub(crate) fn sides(number: usize, span: Span) -> [Ident; 2] {
+    ["l", "r"].map(|side| format_ident!("__{side}{number}", span = own(span)))
+}
+
 /// A witness of a function that is called.
 pub(crate) fn function_witness(number: usize, span: Span) -> Ident {
     format_ident!("__f{number}", span = own(span))
@@ -158,6 +165,7 @@ impl Lower {
         Self {
             names,
             witnesses: Vec::new(),
+            compared: Vec::new(),
             functions: Vec::new(),
             called: Vec::new(),
             constants: Vec::new(),

@@ -3,6 +3,7 @@
 
 pub(crate) mod features;
 pub(crate) mod hygiene;
+pub(crate) mod meanings;
 #[allow(dead_code)] // launched elsewhere
 pub(crate) mod own;
 

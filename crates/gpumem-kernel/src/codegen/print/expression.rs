@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::Body;
-use crate::codegen::{E, Form, TypeInfo, constant::integer};
+use crate::codegen::{DeviceConst, E, Form, TypeInfo, constant::integer};
 
 /// The function of `arithmetic.hpp` for an operator.
 pub(super) fn function(operator: &str) -> &'static str {
@@ -27,7 +27,9 @@ pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
         }
         Form::Wrapping => match operator {
             "+" | "-" | "*" => true,
-            "/" | "%" => matches!(right, E::Literal(digits, _) | E::Suffixed(digits, _) if *digits != "0"),
+            "/" | "%" => {
+                matches!(right, E::Literal(digits, _) | E::Suffixed(digits, _) if wrapped(digits, &info.name) != Some(0))
+            }
             _ => false,
         },
         _ => false,
@@ -81,7 +83,8 @@ impl Body<'_> {
     /// The number of an axis, which the prelude takes as an `int`.
     fn axis(&self, axis: &E) -> String {
         match axis {
-            E::Literal(digits, _) | E::Suffixed(digits, _) => (*digits).to_owned(),
+            // More digits may be more than an `int` has.
+            E::Literal(digits, _) | E::Suffixed(digits, _) if digits.len() < 10 => (*digits).to_owned(),
             _ => format!("rust::axis({})", self.expression(axis)),
         }
     }
@@ -188,12 +191,10 @@ impl Body<'_> {
 
     /// A negative integer. That of the least number has no literal in C++.
     fn negative(&self, digits: &str, name: &str) -> String {
-        let least = match name {
-            "i32" => digits == "2147483648",
-            "i64" => digits == "9223372036854775808",
-            _ => false,
-        };
-        if least { format!("rust::limits<{name}>::least()") } else { integer(&format!("-{digits}"), name) }
+        match wrapped(digits, name) {
+            Some(value) => number(value.wrapping_neg(), name),
+            None => integer(&format!("-{digits}"), name),
+        }
     }
 
     /// An operator on two values.
@@ -242,8 +243,40 @@ impl Body<'_> {
 /// A number as its type writes it.
 fn literal(digits: &str, name: &str) -> String {
     match name {
-        "float" => format!("{:?}f", digits.parse::<f32>().unwrap_or_default()),
-        "double" => format!("{:?}", digits.parse::<f64>().unwrap_or_default()),
-        name => integer(digits, name),
+        "float" => digits.parse::<f32>().unwrap_or_default().literal(),
+        "double" => digits.parse::<f64>().unwrap_or_default().literal(),
+        name => match wrapped(digits, name) {
+            Some(value) => number(value, name),
+            None => integer(digits, name),
+        },
+    }
+}
+
+/// The value that a literal has in Rust: one that is too large for its type wraps, where a lint allows it.
+fn wrapped(digits: &str, name: &str) -> Option<i128> {
+    let value = digits.parse::<u128>().ok()?;
+    Some(match name {
+        "u8" => (value as u8).into(),
+        "i8" => (value as i8).into(),
+        "u16" => (value as u16).into(),
+        "i16" => (value as i16).into(),
+        "u32" => (value as u32).into(),
+        "i32" => (value as i32).into(),
+        "u64" => (value as u64).into(),
+        "i64" => (value as i64).into(),
+        _ => return None,
+    })
+}
+
+/// An integer of this value. That of the least number has no literal in C++.
+fn number(value: i128, name: &str) -> String {
+    match name {
+        "i32" if value == i32::MIN.into() || value == -i128::from(i32::MIN) => {
+            "rust::limits<i32>::least()".to_owned()
+        }
+        "i64" if value == i64::MIN.into() || value == -i128::from(i64::MIN) => {
+            "rust::limits<i64>::least()".to_owned()
+        }
+        name => integer(&value.to_string(), name),
     }
 }

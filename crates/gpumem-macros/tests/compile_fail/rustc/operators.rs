@@ -48,6 +48,19 @@ fn operators(y: Own<u32>, z: Own<f32>) {
     z[own()] = f32::from(Mode::A);
 }
 
+impl PartialEq<u32> for Mode {
+    fn eq(&self, _: &u32) -> bool {
+        true
+    }
+}
+
+#[gpumem::kernel]
+fn compared(y: Own<u32>) {
+    if Mode::A == 7u32 {
+        y[own()] = 1;
+    }
+}
+
 #[derive(Clone, Copy, DeviceRecord)]
 #[repr(C)]
 struct Inner {
