@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Held by each test: a child whose parent's other threads are at work may wait for a lock of theirs.
+/// Held by each test: a child whose parent's other threads are at work may wait for a lock that one of them holds.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn is_forked<T>(result: Result<T>) -> bool {

@@ -133,7 +133,7 @@ impl<'py> Host<'py> {
             return Err(PyTypeError::new_err("NumPy has made no array of it"));
         }
         // Code of Python may run between two answers: another thread, or NumPy's own. Before the first one the memory is fixed,
-        // and they are all those of one array that nobody else has.
+        // and they are all those of one array that no other code has.
         let _fixed = fix(&array)?;
         let own = class.call_method1("view", (&array,))?;
         let dtype = DType::parse(py, Some(&own.getattr("dtype")?))?;

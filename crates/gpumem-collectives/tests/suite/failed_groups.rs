@@ -1,4 +1,4 @@
-//! Groups that fail: no operation of theirs is met by one that is called later.
+//! Groups that fail: none of their operations is met by one that is called later.
 
 use crate::common::*;
 use gpumem_collectives::{CollectiveCause, Communicator, Options, Sum};

@@ -18,6 +18,12 @@ use sealed::IsArray;
 pub trait Row: IsArray {
     /// Number of elements.
     fn len_of(&self) -> usize;
+
+    /// Whether there are no elements.
+    #[inline(always)]
+    fn is_empty_of(&self) -> bool {
+        self.len_of() == 0
+    }
 }
 
 /// An array of several axes.

@@ -70,8 +70,8 @@ impl Lower {
         let trees = values.iter().map(|(value, _)| &value.tree);
         Ok(Value {
             // By the same name as in the other copy, so that rustc tells a wrong argument once.
-            host: quote_spanned!(call.span()=> __gpumem::Answer::value(<#path>::__call(&__gpumem::Witness::new(), #(#hosts),*))),
-            witness: quote_spanned!(call.span()=> __gpumem::Answer::of(<#path>::__call(&#instance, #(#seen),*), &#instance)),
+            host: quote_spanned!(call.span()=> __gpumem::Answer::value(#path::__call(&__gpumem::Witness::new(), #(#hosts),*))),
+            witness: quote_spanned!(call.span()=> __gpumem::Answer::of(#path::__call(&#instance, #(#seen),*), &#instance)),
             tree: quote!(E::Invoke(#number, &[#(#trees),*])),
             before,
             order,

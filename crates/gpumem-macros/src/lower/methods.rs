@@ -96,7 +96,7 @@ impl Lower {
         let Some(axis) = call.args.first() else {
             let is = |array| match name {
                 "len" => quote_spanned!(call.span()=> __gpumem::Row::len_of(&#array)),
-                _ => quote_spanned!(call.span()=> (__gpumem::Row::len_of(&#array) == 0)),
+                _ => quote_spanned!(call.span()=> __gpumem::Row::is_empty_of(&#array)),
             };
             let len = quote!(E::Call("rust::len", &[#tree]));
             let tree = if name == "len" { len } else { quote!(E::Compare("==", &#len, &E::Var("0"))) };

@@ -412,7 +412,7 @@ pub(crate) fn tables(out: SliceMut<i64>) {
 }
 
 /// A trait of a user's with the names of lengths.
-#[allow(dead_code, clippy::len_without_is_empty)] // no kernel calls it
+#[allow(dead_code, clippy::len_without_is_empty, clippy::wrong_self_convention)] // no kernel calls it
 pub(crate) trait Length: Sized {
     fn len(self) -> usize {
         1000
