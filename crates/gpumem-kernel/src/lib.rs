@@ -24,7 +24,7 @@ pub use definition::{ENV_RACE_CHECKS, KernelDef};
 pub use form::HostForm;
 pub use gpumem_core::{HostFunction, HostLaunch, KernelArguments};
 pub use gpumem_simt::{
-    Atomic, Constant, ConstantArray, Entry, Indices, Local, LocalArray, Number, Own, OwnId, OwnView,
+    Atomic, Change, Constant, ConstantArray, Entry, Indices, Local, LocalArray, Number, Own, OwnId, OwnView,
     ParameterInfo, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
 };
 pub use launch::Kernel;

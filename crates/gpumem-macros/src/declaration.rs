@@ -123,6 +123,8 @@ pub(crate) fn origin() -> TokenStream {
                     &dyn __gpumem::Store<(), Elem = ()>,
                     &dyn __gpumem::StoreLocal<(), Elem = ()>,
                     &dyn __gpumem::Change<(), __gpumem::rust::primitive::u32>,
+                    &dyn __gpumem::Row,
+                    &dyn __gpumem::Grid,
                 ),
                 _: (
                     __gpumem::Answer<T, T>,

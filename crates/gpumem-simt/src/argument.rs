@@ -326,8 +326,6 @@ macro_rules! atomics {
                 // SAFETY: an aligned element of the argument, which may be written; others use it atomically, too.
                 unsafe { T::update(element, change) }
             }
-
-            crate::atomic::operations!($index);
         }
     )*};
 }

@@ -1,9 +1,9 @@
-//! Atomic changes by index, as kernels written in Rust make them.
+//! Atomic changes by index.
 
-use crate::{Atomic, Indices, Position, Shared, SliceMut, ViewMut, atomic::same_bits};
+use crate::{Atomic, Indices, Position, Shared, SliceMut, ViewMut};
 
-/// An array of `T` whose elements kernels change atomically with the index `I`. Kernels call these functions, and no methods, of which a
-/// trait of the user's could have others for arrays that have none.
+/// An array of `T` whose elements are changed atomically with the index `I`. Kernels written in Rust call these functions by their
+/// path: a trait of the user's may have others of these names, for arrays that have none.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot change elements of `{Self}` atomically",
     label = "it is read only, or its elements or this index are of another type",
@@ -96,4 +96,9 @@ impl<I: Position, T: Atomic, A: Change<I, T>> Change<I, T> for &A {
     fn atomic_update(&self, at: I, change: impl Fn(T) -> T) -> T {
         (**self).atomic_update(at, change)
     }
+}
+
+/// Tells whether two numbers have the same bits, as a compare-exchange does, also for zeros and NaNs.
+fn same_bits<T: Atomic>(a: T, b: T) -> bool {
+    bytemuck::bytes_of(&a) == bytemuck::bytes_of(&b)
 }

@@ -192,6 +192,4 @@ impl<T: Atomic, const N: usize> Shared<'_, T, N> {
             None => T::zeroed(),
         }
     }
-
-    crate::atomic::operations!(impl Indices<N>);
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{dims, launch, slice, value, view};
 use gpumem_core::{BarrierScope::Local, LaunchConfig};
-use gpumem_simt::{Constant, Executor, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds};
+use gpumem_simt::{Change, Constant, Executor, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds};
 
 fn executors() -> Vec<Executor> {
     [32, 64]

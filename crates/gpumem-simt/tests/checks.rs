@@ -8,7 +8,7 @@ use gpumem_core::{
     BarrierScope::{self, Both, Global, Local},
     HostFunction, LaunchConfig,
 };
-use gpumem_simt::{Executor, SliceMut, ViewMut, WorkItem};
+use gpumem_simt::{Change, Executor, SliceMut, ViewMut, WorkItem};
 
 fn checked<P: gpumem_simt::Parameters>(
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,

@@ -3,7 +3,7 @@
 
 use gpumem_core::{BarrierScope::Local, ErrorKind};
 use gpumem_host::{Host, HostOptions};
-use gpumem_kernel::{KernelDef, Parameters, WorkItem, WorkItemIds};
+use gpumem_kernel::{Change, KernelDef, Parameters, WorkItem, WorkItemIds};
 use gpumem_kernel_suite::{
     Convolution, Histogram, Matmul, Reduce, Saxpy, Scan, ShippedKernel, Stencil, Transpose, convolution,
     histogram, matmul, reduce, saxpy, scan, stencil, transpose,

@@ -12,8 +12,8 @@
 //!   traits that are in the user's scope. A module's functions could not be told from others of the same signature.
 
 use super::{
-    Answer, Calls, Change, Constant, DeviceType, E, Fault, KernelDef, Load, Parameter, Phases,
-    PrintedProgram, Private, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
+    Answer, Calls, Change, Constant, DeviceType, E, Fault, Grid, KernelDef, Load, Parameter, Phases,
+    PrintedProgram, Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
 };
 
 /// The functions of the kernels' language that belong to no other type.
@@ -34,6 +34,8 @@ pub unsafe trait Origin {
             &dyn Store<(), Elem = ()>,
             &dyn StoreLocal<(), Elem = ()>,
             &dyn Change<(), u32>,
+            &dyn Row,
+            &dyn Grid,
         ),
         types: (
             Answer<T, T>,

@@ -3,7 +3,7 @@
 use super::tools::load;
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, LaunchConfig};
-use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItem, WorkItemIds};
+use gpumem_kernel::{Change, Kernel, KernelDef, SliceMut, WorkItem, WorkItemIds};
 
 cases! { Level::Kernel;
     the_largest_sizes_are_launched,

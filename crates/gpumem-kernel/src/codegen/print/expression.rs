@@ -28,7 +28,7 @@ pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
         Form::Wrapping => match operator {
             "+" | "-" | "*" => true,
             "/" | "%" => {
-                matches!(right, E::Literal(digits, _) | E::Suffixed(digits, _) if wrapped(digits, &info.name) != Some(0))
+                matches!(right, E::Literal(digits, _) | E::Suffixed(digits, _) if literal(digits, &info.name, false) != literal("0", &info.name, false))
             }
             _ => false,
         },
@@ -93,8 +93,8 @@ impl Body<'_> {
         match e {
             E::Var(name) if self.narrow.contains_key(name) => format!("(u64){name}"),
             E::Var(name) => (*name).to_owned(),
-            E::Literal(digits, ty) => literal(digits, &self.type_at(*ty).name),
-            E::Suffixed(digits, name) => literal(digits, name),
+            E::Literal(digits, ty) => literal(digits, &self.type_at(*ty).name, false),
+            E::Suffixed(digits, name) => literal(digits, name, false),
             E::Constant(number) => match self.constants.get(*number) {
                 Some(constant) if !constant.is_table() => constant.literal.clone(),
                 _ => self.table_from_body(*number),
@@ -108,7 +108,7 @@ impl Body<'_> {
                 (Form::Float, _) => format!("-{}", self.operand(a)),
                 (Form::Half, _) => format!("{}(-(float){})", self.type_at(*ty).name, self.operand(a)),
                 (Form::Complex, _) => format!("rust::negated({})", self.expression(a)),
-                (_, E::Literal(digits, _)) => self.negative(digits, &self.type_at(*ty).name),
+                (_, E::Literal(digits, _)) => literal(digits, &self.type_at(*ty).name, true),
                 _ => format!("rust::neg({})", self.expression(a)),
             },
             E::Not(ty, a) => match self.type_at(*ty) {
@@ -189,14 +189,6 @@ impl Body<'_> {
         }
     }
 
-    /// A negative integer. That of the least number has no literal in C++.
-    fn negative(&self, digits: &str, name: &str) -> String {
-        match wrapped(digits, name) {
-            Some(value) => number(value.wrapping_neg(), name),
-            None => integer(&format!("-{digits}"), name),
-        }
-    }
-
     /// An operator on two values.
     pub(super) fn arithmetic(&self, operator: &str, ty: usize, a: &E, b: &E) -> String {
         let info = self.type_at(ty);
@@ -240,43 +232,20 @@ impl Body<'_> {
     }
 }
 
-/// A number as its type writes it.
-fn literal(digits: &str, name: &str) -> String {
-    match name {
-        "float" => digits.parse::<f32>().unwrap_or_default().literal(),
-        "double" => digits.parse::<f64>().unwrap_or_default().literal(),
-        name => match wrapped(digits, name) {
-            Some(value) => number(value, name),
-            None => integer(digits, name),
-        },
+/// A number as its type writes it. An integer that is too large for its type wraps, where a lint allows it.
+fn literal(digits: &str, name: &str, is_negative: bool) -> String {
+    macro_rules! of_type {
+        ($($type:ident)*) => {
+            match name {
+                "float" => digits.parse::<f32>().unwrap_or_default().literal(),
+                "double" => digits.parse::<f64>().unwrap_or_default().literal(),
+                $(stringify!($type) => {
+                    let value = digits.parse::<u128>().unwrap_or_default() as $type;
+                    if is_negative { value.wrapping_neg().literal() } else { value.literal() }
+                })*
+                name => integer(digits, name),
+            }
+        };
     }
-}
-
-/// The value that a literal has in Rust: one that is too large for its type wraps, where a lint allows it.
-fn wrapped(digits: &str, name: &str) -> Option<i128> {
-    let value = digits.parse::<u128>().ok()?;
-    Some(match name {
-        "u8" => (value as u8).into(),
-        "i8" => (value as i8).into(),
-        "u16" => (value as u16).into(),
-        "i16" => (value as i16).into(),
-        "u32" => (value as u32).into(),
-        "i32" => (value as i32).into(),
-        "u64" => (value as u64).into(),
-        "i64" => (value as i64).into(),
-        _ => return None,
-    })
-}
-
-/// An integer of this value. That of the least number has no literal in C++.
-fn number(value: i128, name: &str) -> String {
-    match name {
-        "i32" if value == i32::MIN.into() || value == -i128::from(i32::MIN) => {
-            "rust::limits<i32>::least()".to_owned()
-        }
-        "i64" if value == i64::MIN.into() || value == -i128::from(i64::MIN) => {
-            "rust::limits<i64>::least()".to_owned()
-        }
-        name => integer(&value.to_string(), name),
-    }
+    of_type!(u8 i8 u16 i16 u32 i32 u64 i64)
 }

@@ -59,6 +59,27 @@ fn stores(y: Own<u32>) {
     y[0] = 1;
 }
 
+/// Gives lengths of its own.
+mod lengths {
+    pub mod kernel {
+        pub use gpumem::kernel::*;
+        pub mod codegen {
+            pub use gpumem::kernel::codegen::*;
+            pub trait Row {
+                fn len_of(&self) -> usize {
+                    1 << 20
+                }
+            }
+            impl<T> Row for T {}
+        }
+    }
+}
+
+#[gpumem::kernel(crate = lengths)]
+fn measures(y: Own<u32>) {
+    y[own()] = y.len() as u32;
+}
+
 /// Prints a tree of its own.
 mod trees {
     pub mod kernel {

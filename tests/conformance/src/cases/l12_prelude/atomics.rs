@@ -3,7 +3,7 @@
 use super::{Parameters, Probe, case, random};
 use crate::Case;
 use gpumem_core::{Backend, BarrierScope, Element, LaunchConfig};
-use gpumem_kernel::{Atomic, KernelDef, WorkItem, WorkItemIds};
+use gpumem_kernel::{Atomic, Change, KernelDef, WorkItem, WorkItemIds};
 use std::{fmt::Debug, marker::PhantomData};
 
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
