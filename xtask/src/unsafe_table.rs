@@ -27,7 +27,8 @@ const HIDDEN: [&str; 6] = [
     "Tracked::new",
 ];
 /// Traits whose functions the runtime calls; the table names the traits.
-const BACKEND: [&str; 5] = ["Backend", "DeviceBuffer", "Stream", "Event", "Barrier"];
+const BACKEND: [&str; 7] =
+    ["Backend", "DriverDevice", "DeviceBuffer", "Stream", "Event", "DriverModule", "Barrier"];
 
 fn sources(directory: &Path, found: &mut Vec<syn::File>) {
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {

@@ -6,8 +6,8 @@ use std::{fmt::Debug, ptr::NonNull};
 /// A block of memory that a backend has allocated or registered.
 ///
 /// A buffer is only a description: dropping it *must not* free anything and *must not* reach the driver. Memory is
-/// freed by [`Backend::release`](crate::Backend::release), because only the runtime knows when its last use is done. A
-/// buffer that is dropped instead is leaked.
+/// freed by [`DriverDevice::release`](crate::DriverDevice::release), because only the runtime knows when its last use
+/// is done. A buffer that is dropped instead is leaked.
 ///
 /// # Safety
 /// The device, and where there is a host address the host, may read and write [`len`](Self::len) bytes from these addresses until

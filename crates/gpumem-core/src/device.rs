@@ -245,13 +245,13 @@ pub struct Capabilities {
     pub pageable_direct: bool,
     /// Memory that was released may count as free some time afterwards only, so that a request for it is worth repeating.
     pub frees_late: bool,
-    /// Has [`Backend::copy_strided`](crate::Backend::copy_strided).
+    /// Has [`Stream::copy_strided`](crate::Stream::copy_strided).
     pub strided_copy: bool,
-    /// Has [`Backend::enqueue_future`](crate::Backend::enqueue_future), and the threads of the process read and write
+    /// Has [`Stream::enqueue_future`](crate::Stream::enqueue_future), and the threads of the process read and write
     /// device memory at its address. True on the host backend.
     pub futures: bool,
     /// The library of collective operations that takes the device's [`RawStream`](crate::RawStream)s and addresses, and that
-    /// works on the device that [`Backend::with_current`](crate::Backend::with_current) sets.
+    /// works on the device that [`DriverDevice::with_current`](crate::DriverDevice::with_current) sets.
     pub collective_library: Option<CollectiveLibrary>,
     /// Kernels of the device read and write [`Pinned`](crate::MemoryKind::Pinned) memory of its own, as they do mapped memory, at
     /// [`DeviceBuffer::address`](crate::DeviceBuffer::address).

@@ -10,7 +10,7 @@ use std::{
 
 type Work = dyn Future<Output = Result<(), Failure>> + Send;
 
-/// A future of the host as work of a stream ([`Backend::enqueue_future`](crate::Backend::enqueue_future)).
+/// A future of the host as work of a stream ([`Stream::enqueue_future`](crate::Stream::enqueue_future)).
 ///
 /// Dropping it before it is ready means that the work is not done: the stream has failed, or the device is lost.
 pub struct HostFuture {

@@ -26,7 +26,7 @@ impl IpcMemory {
     }
 
     /// Tells whether nothing is shared. Always `false` for a handle of
-    /// [`Backend::export_memory`](crate::Backend::export_memory).
+    /// [`DriverDevice::export_memory`](crate::DriverDevice::export_memory).
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

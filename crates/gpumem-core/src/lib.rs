@@ -6,7 +6,7 @@
 //! * **Untyped.** A backend moves bytes between addresses. Elements, shapes, borrows and policies live above.
 //! * **Trusting.** A backend trusts its caller: the runtime upholds the conditions listed under `# Safety`. Failures
 //!   that the caller cannot anticipate (out of memory, a lost device) are an [`Error`].
-//! * **Small.** Almost fifty functions, most of them one driver call long.
+//! * **Small.** Almost fifty functions, most of them one driver call long, on the types that they belong to.
 //! * **Never a panic.** Not without a driver, not with an old one, not in `Drop`, not in a forked child.
 //!
 //! A third party can write a backend against this crate alone and run the conformance suite
@@ -40,7 +40,7 @@ pub mod process;
 mod stream;
 
 pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
-pub use backend::Backend;
+pub use backend::{Backend, DriverDevice, DriverModule, Event, Stream};
 pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
 pub use buffer::DeviceBuffer;
 pub use collective::{
@@ -53,7 +53,7 @@ pub use device::{
 };
 pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
-pub use event::{Event, EventOptions};
+pub use event::EventOptions;
 pub use failed::{FailedSubmissions, SubmissionId};
 pub use failure::Failure;
 pub use fill::{Fill, Pattern};
@@ -68,4 +68,4 @@ pub use memory::{
 pub use non_blocking::NonBlockingContext;
 pub use poison::{MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
 pub use pressure::{MemoryPressure, PoolPressure};
-pub use stream::{RawStream, Stream, StreamKind, StreamOptions};
+pub use stream::{RawStream, StreamKind, StreamOptions};

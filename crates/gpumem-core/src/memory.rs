@@ -12,7 +12,7 @@ pub enum MemoryKind {
     Mapped(MappedOptions),
     /// Memory that migrates between the host and the devices under one address.
     Managed(Attach),
-    /// Host memory of the caller that has been page-locked by [`Backend::register`](crate::Backend::register).
+    /// Host memory of the caller that has been page-locked by [`DriverDevice::register`](crate::DriverDevice::register).
     Registered(RegisterOptions),
 }
 

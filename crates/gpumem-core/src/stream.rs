@@ -1,7 +1,4 @@
-//! Queues of work.
-
-use crate::Result;
-use std::fmt::Debug;
+//! Which stream is meant, and how it is made.
 
 /// A stream as the driver knows it: a pointer or a small number, for use with other libraries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,25 +32,4 @@ impl Default for StreamOptions {
     fn default() -> Self {
         Self { kind: StreamKind::New, non_blocking: true, priority: 0 }
     }
-}
-
-/// A queue of work on one device. Work that is enqueued on one stream runs in order.
-///
-/// # Safety
-/// When a wait or a query says that the work is done, none of it uses memory any more.
-pub unsafe trait Stream: Debug + Send + Sync + 'static {
-    /// Waits until everything that has been enqueued so far is done.
-    ///
-    /// # Errors
-    /// Returns the failure of the work itself (a fault of a kernel), as far as the driver reports it here.
-    fn synchronize(&self) -> Result<()>;
-
-    /// Whether everything that has been enqueued so far is done. Never blocks.
-    ///
-    /// # Errors
-    /// As for [`synchronize`](Self::synchronize). Work that is not done is `Ok(false)` and no error.
-    fn query(&self) -> Result<bool>;
-
-    /// The driver's handle.
-    fn raw(&self) -> RawStream;
 }

@@ -68,7 +68,7 @@ impl CudaBuffer {
     }
 
     /// # Safety
-    /// As for [`Backend::allocate`](gpumem_core::Backend::allocate).
+    /// As for [`DriverDevice::allocate`](gpumem_core::DriverDevice::allocate).
     pub(crate) unsafe fn allocate(device: &CudaDevice, request: &AllocationRequest) -> Result<Self> {
         check_kind(device, request.kind)?;
         let AllocationRequest { bytes, align, .. } = *request;
@@ -158,7 +158,7 @@ impl CudaBuffer {
     }
 
     /// # Safety
-    /// As for [`Backend::register`](gpumem_core::Backend::register).
+    /// As for [`DriverDevice::register`](gpumem_core::DriverDevice::register).
     pub(crate) unsafe fn register(
         device: &CudaDevice,
         host: NonNull<u8>,
@@ -210,14 +210,8 @@ impl CudaBuffer {
         Ok(buffer)
     }
 
-    /// # Safety
-    /// As for [`Backend::release`](gpumem_core::Backend::release).
-    pub(crate) unsafe fn release(self, device: &CudaDevice) -> Result<(), (Self, Error)> {
-        self.give_back(device).map_err(|error| (self, error))
-    }
-
     /// Frees the memory. On a lost device, and after a reset, it ended with the context.
-    fn give_back(&self, device: &CudaDevice) -> Result<()> {
+    pub(crate) fn give_back(&self, device: &CudaDevice) -> Result<()> {
         let operation = match self.origin {
             Provenance::Device(_) => "cuMemFree",
             Provenance::PageLocked(_) => "cuMemFreeHost",

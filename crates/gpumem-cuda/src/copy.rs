@@ -15,7 +15,7 @@ use std::{
 };
 
 /// # Safety
-/// As for [`Backend::copy`](gpumem_core::Backend::copy).
+/// As for [`Stream::copy`](gpumem_core::Stream::copy).
 pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
     if region.rows == 1 && region.slices == 1 {
         // SAFETY: passed on to the caller.

@@ -7,7 +7,6 @@ use gpumem_core::{
 };
 use std::{
     fmt,
-    ptr::null_mut,
     sync::{
         Arc,
         atomic::{AtomicPtr, AtomicU64, Ordering},
@@ -23,15 +22,15 @@ pub struct CudaDevice(Arc<Inner>);
 #[repr(C, align(64))]
 pub(crate) struct Inner {
     pub(crate) api: &'static DriverApi,
-    origin: ProcessGuard,
-    context: AtomicPtr<CUctx_st>,
+    pub(crate) origin: ProcessGuard,
+    pub(crate) context: AtomicPtr<CUctx_st>,
     /// Number of resets so far. Objects of an earlier generation are not passed to the driver any more.
-    generation: AtomicU64,
+    pub(crate) generation: AtomicU64,
     ordinal: usize,
-    loss: LostState,
+    pub(crate) loss: LostState,
     pub(crate) handle: CUdevice,
     /// Whether the context is another library's.
-    foreign: bool,
+    pub(crate) foreign: bool,
     pub(crate) capabilities: Capabilities,
     pub(crate) limits: Limits,
     pub(crate) info: DeviceInfo,
@@ -146,51 +145,18 @@ impl CudaDevice {
         Ok(memory)
     }
 
-    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
-        const OPERATION: &str = "cuMemGetInfo";
-        let _current = self.enter(OPERATION)?;
-        self.memory().map_err(|status| self.failure(status, OPERATION))
-    }
-
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        const OPERATION: &str = "cuCtxSynchronize";
-        let _current = self.enter(OPERATION)?;
-        // SAFETY: the context is current.
-        let status = unsafe { self.0.api.cuCtxSynchronize() };
-        self.check(status, OPERATION)
-    }
-
-    /// Resets the primary context and retains it anew, so that our count of it stays one.
-    ///
-    /// # Safety
-    /// As for [`Backend::reset`](gpumem_core::Backend::reset).
-    pub(crate) unsafe fn reset(&self) -> Result<()> {
-        const OPERATION: &str = "cuDevicePrimaryCtxReset";
-        let Inner { api, handle, .. } = *self.0;
-        // A lost device may be reset: it is what a reset is for.
-        self.0.origin.check(NAME, OPERATION)?;
-        if self.0.foreign {
-            let what = "resetting a context that belongs to another library";
-            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
+    /// Beginning and length of the allocation that an address lies in. The context is current.
+    pub(crate) fn allocation(&self, address: u64) -> Result<(u64, usize)> {
+        const OPERATION: &str = "cuMemGetAddressRange";
+        let (mut base, mut bytes) = (0, 0);
+        // SAFETY: places for an address and a size; the driver looks the address up without reading from it.
+        match unsafe { self.api().cuMemGetAddressRange_v2(&mut base, &mut bytes, address) } {
+            Status::NOT_FOUND | Status::INVALID_VALUE => {
+                let why = "the address lies in no allocation of the device";
+                Err(Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why }))
+            }
+            status => self.check(status, OPERATION).map(|()| (base, bytes)),
         }
-        self.0.generation.fetch_add(1, Ordering::AcqRel);
-        // SAFETY: the caller uses nothing of the device any more.
-        unsafe { api.cuDevicePrimaryCtxReset_v2(handle) }.ok().map_err(|status| status.error(OPERATION))?;
-        let mut context = null_mut();
-        // SAFETY: a place for a handle. A reset context is dormant; retaining wakes it up.
-        let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };
-        if !status.is_success() {
-            // Some faults outlive a reset: the driver then requires a new process.
-            return Err(self
-                .0
-                .loss
-                .error(NAME, OPERATION, || format!("{status} in cuDevicePrimaryCtxRetain")));
-        }
-        // SAFETY: releases the count from before the reset, which a reset does not touch.
-        let status = unsafe { api.cuDevicePrimaryCtxRelease_v2(handle) };
-        self.0.context.store(context, Ordering::Release);
-        self.0.loss.forget();
-        status.ok().map_err(|status| status.error("cuDevicePrimaryCtxRelease"))
     }
 }
 

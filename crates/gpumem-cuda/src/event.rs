@@ -4,7 +4,6 @@ use crate::{
     NAME,
     device::{CudaDevice, Owner},
     error::Status,
-    probe,
 };
 use cudarc::driver::sys::{CUevent, CUevent_flags_enum as Flags};
 use gpumem_core::{Error, ErrorKind, Event, EventOptions, Result};
@@ -43,44 +42,6 @@ impl CudaEvent {
         device.check(status, OPERATION)?;
         Ok(Self { owner, raw, timing: options.timing, owned: true })
     }
-
-    /// Records an event after everything that is enqueued in the device's context, by this and by other libraries.
-    pub(crate) fn record_context(&self, device: &CudaDevice) -> Result<()> {
-        const OPERATION: &str = "cuCtxRecordEvent";
-        let Some(record) = probe::driver(OPERATION)?.record_context else {
-            let what = "an event after the work of all streams, before CUDA 12.5";
-            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
-        };
-        self.owner.check(OPERATION, "event")?;
-        device.check_alive(OPERATION)?;
-        // SAFETY: both handles are alive, and the driver refuses an event of another context.
-        device.check(unsafe { record(device.context(), self.raw) }, OPERATION)
-    }
-
-    pub(crate) fn destroy(mut self) -> Result<()> {
-        self.owned = false;
-        // SAFETY: the event is ours and is not used again; the driver lets pending waits finish.
-        self.owner.destroy("cuEventDestroy", |api| unsafe { api.cuEventDestroy_v2(self.raw) })
-    }
-
-    pub(crate) fn elapsed(start: &Self, end: &Self) -> Result<f32> {
-        const OPERATION: &str = "cuEventElapsedTime";
-        let invalid = |why| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        if !(start.timing && end.timing) {
-            return Err(invalid("an event does not remember the time"));
-        }
-        start.owner.check(OPERATION, "event")?;
-        let device = &end.owner.device;
-        let _current = end.owner.enter(OPERATION, "event")?;
-        let mut milliseconds = 0.0;
-        // SAFETY: a place for a number; both handles are alive.
-        match unsafe { device.api().cuEventElapsedTime(&mut milliseconds, start.raw, end.raw) } {
-            Status::INVALID_HANDLE => {
-                Err(invalid("an event has not been recorded, or the events are of two devices"))
-            }
-            status => device.check(status, OPERATION).map(|()| milliseconds),
-        }
-    }
 }
 
 // SAFETY: the result is the driver's answer.
@@ -101,6 +62,31 @@ unsafe impl Event for CudaEvent {
         // SAFETY: the handle is alive.
         let call = || unsafe { device.api().cuEventSynchronize(self.raw) };
         device.check(self.owner.by_handle(OPERATION, "event", call)?, OPERATION)
+    }
+
+    fn destroy(mut self) -> Result<()> {
+        self.owned = false;
+        // SAFETY: the event is ours and is not used again; the driver lets pending waits finish.
+        self.owner.destroy("cuEventDestroy", |api| unsafe { api.cuEventDestroy_v2(self.raw) })
+    }
+
+    fn elapsed(&self, end: &Self) -> Result<f32> {
+        const OPERATION: &str = "cuEventElapsedTime";
+        let invalid = |why| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
+        if !(self.timing && end.timing) {
+            return Err(invalid("an event does not remember the time"));
+        }
+        self.owner.check(OPERATION, "event")?;
+        let device = &end.owner.device;
+        let _current = end.owner.enter(OPERATION, "event")?;
+        let mut milliseconds = 0.0;
+        // SAFETY: a place for a number; both handles are alive.
+        match unsafe { device.api().cuEventElapsedTime(&mut milliseconds, self.raw, end.raw) } {
+            Status::INVALID_HANDLE => {
+                Err(invalid("an event has not been recorded, or the events are of two devices"))
+            }
+            status => device.check(status, OPERATION).map(|()| milliseconds),
+        }
     }
 }
 

@@ -1,11 +1,8 @@
 //! Functions that only CUDA has.
 
-use crate::{
-    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, buffer::Provenance, ipc, pointer,
-    registry,
-};
+use crate::{Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, buffer::Provenance, registry};
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction};
-use gpumem_core::{Backend, EventOptions, RawStream, Result};
+use gpumem_core::{Backend, DriverDevice, DriverModule, EventOptions, RawStream, Result};
 
 /// Functions of the CUDA driver that other backends lack: contexts and memory of other libraries, and queries of the
 /// driver.
@@ -35,13 +32,13 @@ pub trait CudaExt: Backend {
     /// Takes a stream of another library without owning it, by its driver handle.
     ///
     /// # Safety
-    /// As for [`Backend::wrap_stream`].
+    /// As for [`DriverDevice::wrap_stream`](gpumem_core::DriverDevice::wrap_stream).
     ///
     /// # Errors
-    /// As for [`Backend::wrap_stream`].
+    /// As for [`DriverDevice::wrap_stream`](gpumem_core::DriverDevice::wrap_stream).
     unsafe fn wrap_cuda_stream(device: &Self::Device, stream: crate::CUstream) -> Result<Self::Stream> {
         // SAFETY: passed on to the caller.
-        unsafe { Self::wrap_stream(device, RawStream(stream.expose_provenance() as u64)) }
+        unsafe { device.wrap_stream(RawStream(stream.expose_provenance() as u64)) }
     }
 
     /// Makes an event for which a waiting host thread sleeps instead of spinning: later by some microseconds, and
@@ -94,15 +91,15 @@ impl CudaExt for Cuda {
 
     fn allocation_of(device: &CudaDevice, address: u64) -> Result<(u64, usize)> {
         let _current = device.enter("cuMemGetAddressRange")?;
-        ipc::range(device, address)
+        device.allocation(address)
     }
 
     fn ordinal_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
-        Ok(pointer::residence(device, address)?.map(|found| found.ordinal))
+        Ok(device.pointer_info(address)?.map(|found| found.ordinal))
     }
 
     fn global(module: &CudaModule, name: &str) -> Result<(CUdeviceptr, usize)> {
-        module.global(name)
+        module.variable(name)
     }
 
     fn function(kernel: &CudaKernel) -> CUfunction {

@@ -26,7 +26,7 @@ unsafe fn fill_run(stream: &CudaStream, address: u64, pattern: Pattern, count: u
 }
 
 /// # Safety
-/// As for [`Backend::fill`](gpumem_core::Backend::fill).
+/// As for [`Stream::fill`](gpumem_core::Stream::fill).
 pub(crate) unsafe fn fill(stream: &CudaStream, fill: &Fill) -> Result<()> {
     let Fill { address, pattern, count, rows, pitch } = *fill;
     if rows == 1 {

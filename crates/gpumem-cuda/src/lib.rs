@@ -6,7 +6,7 @@
 //!   memory and streams are shared with them. It is retained until the process ends. The context that is current on
 //!   the calling thread is the same after every call as before it.
 //! * **Foreign handles.** [`CudaExt`] wraps contexts and memory of other libraries without owning them;
-//!   [`Backend::wrap_stream`](gpumem_core::Backend::wrap_stream) does so for streams.
+//!   [`DriverDevice::wrap_stream`](gpumem_core::DriverDevice::wrap_stream) does so for streams.
 //! * **Faults are sticky.** A kernel that faults loses the device for this process. The first cause is remembered,
 //!   and every later call reports [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) with it until a reset.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -24,19 +24,15 @@ mod ext;
 mod fill;
 mod image;
 mod info;
-mod ipc;
 mod managed;
 mod module;
 mod nvrtc;
 mod pack;
 mod packers;
-mod peer;
-mod pointer;
 mod probe;
 mod registry;
 mod stream;
 
-pub use backend::Cuda;
 pub use barrier::CudaBarrier;
 pub use buffer::CudaBuffer;
 pub use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction, CUstream};
@@ -49,3 +45,7 @@ pub use stream::CudaStream;
 
 /// The name of the backend in selectors and errors.
 const NAME: &str = "cuda";
+
+/// The CUDA driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Cuda;

@@ -1,16 +1,18 @@
 //! Programs and kernels.
 
 use crate::{
-    NAME,
+    Cuda, NAME,
     device::{CudaDevice, Owner},
     error::Status,
     image, info, nvrtc,
     stream::CudaStream,
 };
 use cudarc::driver::sys::{
-    CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
+    CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
 };
-use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result};
+use gpumem_core::{
+    CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
+};
 use std::{
     ffi::{CString, c_char, c_void},
     ptr::{null_mut, without_provenance_mut},
@@ -109,8 +111,28 @@ impl CudaModule {
         device.check(status, OPERATION)?;
         Ok(Self(Arc::new(Loaded { owner, raw })))
     }
+}
 
-    pub(crate) fn kernel(&self, name: &str) -> Result<CudaKernel> {
+// SAFETY: the address and the length of a variable are the driver's answer.
+unsafe impl DriverModule<Cuda> for CudaModule {
+    fn variable(&self, name: &str) -> Result<(u64, usize)> {
+        const OPERATION: &str = "cuModuleGetGlobal";
+        let why = "the module has no variable of that name";
+        let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
+        let symbol = c_name(name).ok_or_else(missing)?;
+        let Loaded { owner, raw } = &*self.0;
+        let _current = owner.enter(OPERATION, "module")?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: places for an address and a size; the module is alive; the name ends with a zero.
+        match unsafe {
+            owner.device.api().cuModuleGetGlobal_v2(&mut address, &mut bytes, *raw, symbol.as_ptr())
+        } {
+            Status::NOT_FOUND => Err(missing()),
+            status => owner.device.check(status, OPERATION).map(|()| (address, bytes)),
+        }
+    }
+
+    fn kernel(&self, name: &str) -> Result<CudaKernel> {
         const OPERATION: &str = "cuModuleGetFunction";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::NoSuchKernel { name: name.to_owned() });
         let symbol = c_name(name).ok_or_else(missing)?;
@@ -143,24 +165,6 @@ impl CudaModule {
             opted_in: false.into(),
         };
         Ok(CudaKernel(Arc::new(found)))
-    }
-
-    /// Address and length of a variable in global or constant memory.
-    pub(crate) fn global(&self, name: &str) -> Result<(CUdeviceptr, usize)> {
-        const OPERATION: &str = "cuModuleGetGlobal";
-        let why = "the module has no variable of that name";
-        let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        let symbol = c_name(name).ok_or_else(missing)?;
-        let Loaded { owner, raw } = &*self.0;
-        let _current = owner.enter(OPERATION, "module")?;
-        let (mut address, mut bytes) = (0, 0);
-        // SAFETY: places for an address and a size; the module is alive; the name ends with a zero.
-        match unsafe {
-            owner.device.api().cuModuleGetGlobal_v2(&mut address, &mut bytes, *raw, symbol.as_ptr())
-        } {
-            Status::NOT_FOUND => Err(missing()),
-            status => owner.device.check(status, OPERATION).map(|()| (address, bytes)),
-        }
     }
 }
 
@@ -203,7 +207,7 @@ impl CudaKernel {
     }
 
     /// # Safety
-    /// As for [`Backend::launch`](gpumem_core::Backend::launch).
+    /// As for [`Stream::launch`](gpumem_core::Stream::launch).
     pub(crate) unsafe fn launch(
         &self,
         stream: &CudaStream,

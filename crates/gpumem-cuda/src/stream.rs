@@ -3,12 +3,10 @@
 use crate::{
     device::{CudaDevice, Owner},
     error::Status,
-    event::CudaEvent,
 };
-use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags, CUstream_st, CUstreamCaptureStatus};
-use gpumem_core::{Error, RawStream, Result, Stream, StreamKind, StreamOptions};
+use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags};
+use gpumem_core::{Error, Result, StreamKind, StreamOptions};
 use std::{
-    cell::Cell,
     ptr::{null_mut, with_exposed_provenance_mut},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -25,7 +23,7 @@ const PER_THREAD: usize = 2;
 pub struct CudaStream {
     pub(crate) owner: Owner,
     pub(crate) raw: CUstream,
-    owned: bool,
+    pub(crate) owned: bool,
     /// Whether the driver wants the stream's context to be current, as far as we have seen.
     needs_context: AtomicBool,
 }
@@ -58,49 +56,8 @@ impl CudaStream {
     }
 
     /// The handle of a default stream means the current context's stream, so the right context must be current.
-    fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
+    pub(crate) fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
         Self { owner, raw, owned, needs_context: AtomicBool::new(raw.addr() <= PER_THREAD) }
-    }
-
-    pub(crate) fn wrap(device: &CudaDevice, raw: RawStream) -> Result<Self> {
-        device.check_alive("wrap_stream")?;
-        let raw: *mut CUstream_st = with_exposed_provenance_mut(raw.0 as usize);
-        Ok(Self::of(Owner::new(device), raw, false))
-    }
-
-    pub(crate) fn destroy(mut self) -> Result<()> {
-        if !std::mem::take(&mut self.owned) {
-            return Ok(());
-        }
-        // SAFETY: the stream is ours and is not used again; the driver lets enqueued work finish.
-        self.owner.destroy("cuStreamDestroy", |api| unsafe { api.cuStreamDestroy_v2(self.raw) })
-    }
-
-    pub(crate) fn is_capturing(&self) -> Result<bool> {
-        const OPERATION: &str = "cuStreamIsCapturing";
-        let api = self.owner.device.api();
-        // An integer, because a newer driver may answer with a value that the enum lacks.
-        let state = Cell::new(0u32);
-        let place = state.as_ptr().cast::<CUstreamCaptureStatus>();
-        // SAFETY: a place for the enum, whose C type is that integer.
-        self.call(OPERATION, || unsafe { api.cuStreamIsCapturing(self.raw, place) })?;
-        Ok(state.get() != 0)
-    }
-
-    pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
-        const OPERATION: &str = "cuEventRecord";
-        event.owner.check_fresh(OPERATION, "event")?;
-        let api = self.owner.device.api();
-        // SAFETY: both handles are alive and of this context.
-        self.call(OPERATION, || unsafe { api.cuEventRecord(event.raw, self.raw) })
-    }
-
-    pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
-        const OPERATION: &str = "cuStreamWaitEvent";
-        event.owner.check_fresh(OPERATION, "event")?;
-        let api = self.owner.device.api();
-        // SAFETY: both handles are alive; the event may be another device's.
-        self.call(OPERATION, || unsafe { api.cuStreamWaitEvent(self.raw, event.raw, 0) })
     }
 
     /// Calls the driver with the stream's handle, without changing the current context. If the driver needs the
@@ -150,34 +107,6 @@ impl CudaStream {
         let _current = self.owner.enter(operation, "stream")?;
         let status = call();
         if status.is_success() { Ok(()) } else { Err(failure(status)) }
-    }
-}
-
-// SAFETY: the result is the driver's answer.
-unsafe impl Stream for CudaStream {
-    fn synchronize(&self) -> Result<()> {
-        let api = self.owner.device.api();
-        // SAFETY: the handle is alive.
-        self.call("cuStreamSynchronize", || unsafe { api.cuStreamSynchronize(self.raw) })
-    }
-
-    fn query(&self) -> Result<bool> {
-        let (api, is_ready) = (self.owner.device.api(), Cell::new(true));
-        self.call("cuStreamQuery", || {
-            // SAFETY: the handle is alive.
-            match unsafe { api.cuStreamQuery(self.raw) } {
-                Status::NOT_READY => {
-                    is_ready.set(false);
-                    Status::SUCCESS
-                }
-                status => status,
-            }
-        })?;
-        Ok(is_ready.get())
-    }
-
-    fn raw(&self) -> RawStream {
-        RawStream(self.raw.expose_provenance() as u64)
     }
 }
 

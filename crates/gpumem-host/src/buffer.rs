@@ -5,7 +5,7 @@ use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::memory::{Block, Owner};
 use gpumem_core::{
-    AllocationRequest, DeviceBuffer, Error, ErrorKind, MemoryInfo, MemoryKind, RegisterOptions, Result,
+    AllocationRequest, DeviceBuffer, ErrorKind, MemoryInfo, MemoryKind, RegisterOptions, Result,
 };
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -89,14 +89,7 @@ pub(crate) fn allocate(engine: &Engine, request: &AllocationRequest) -> Result<B
 }
 
 /// Gives memory back, or undoes a registration.
-pub(crate) fn release(engine: &Engine, buffer: Buffer) -> Result<(), (Buffer, Error)> {
-    match try_release(engine, &buffer) {
-        Ok(()) => Ok(()),
-        Err(error) => Err((buffer, error)),
-    }
-}
-
-fn try_release(engine: &Engine, buffer: &Buffer) -> Result<()> {
+pub(crate) fn release(engine: &Engine, buffer: &Buffer) -> Result<()> {
     engine.enter("release", Operation::Release)?;
     if buffer.ordinal != engine.ordinal() {
         let (has, wants) = (format!("host:{}", buffer.ordinal), format!("host:{}", engine.ordinal()));

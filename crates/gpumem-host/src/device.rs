@@ -1,17 +1,16 @@
-//! Opens devices, with the functions that the host offers beyond the trait.
+//! Opens devices, with the functions that the host offers beyond the traits.
 
 use crate::barrier::HostBarrier;
 use crate::counters::Counters;
 use crate::engine::{Engine, Queue, Step};
-use crate::error::{self, error, fault};
-use crate::inject::{Injection, Operation};
+use crate::inject::Injection;
 use crate::memory::MIN_ALIGN;
 use crate::options::{HostOptions, Schedule};
 use crate::process::ProcessState;
 use crate::sync::lock;
-use crate::{NAME, engine, probe};
+use crate::{NAME, probe};
 use gpumem_core::process::PerProcess;
-use gpumem_core::{Capabilities, DeviceInfo, DeviceSelector, ErrorKind, Result};
+use gpumem_core::{Capabilities, DeviceInfo, DeviceSelector, Result};
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,17 +20,17 @@ static OPEN: PerProcess<Mutex<Vec<Option<Device>>>> = PerProcess::new(Mutex::def
 
 /// A host device. Clones are the same device; the last of them (streams count) ends its threads.
 #[derive(Debug, Clone)]
-pub struct Device(Arc<Inner>);
+pub struct Device(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     engine: Arc<Engine>,
-    info: DeviceInfo,
-    capabilities: Capabilities,
-    barrier: HostBarrier,
+    pub(crate) info: DeviceInfo,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) barrier: HostBarrier,
     schedule: Schedule,
-    legacy: Mutex<Option<Arc<Queue>>>,
-    peers: Mutex<BTreeSet<usize>>,
+    pub(crate) legacy: Mutex<Option<Arc<Queue>>>,
+    pub(crate) peers: Mutex<BTreeSet<usize>>,
 }
 
 impl Device {
@@ -115,7 +114,7 @@ impl Device {
     }
 
     /// Loses the device, for tests: pending work is dropped, and every later call but a reset fails with
-    /// [`ErrorKind::DeviceLost`] and this cause.
+    /// [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) and this cause.
     ///
     /// Waits end with that error as soon as the command that is running at this moment has ended, because memory must not
     /// be given up while it is being written. Streams of other devices that wait for an event of this one fault.
@@ -126,34 +125,13 @@ impl Device {
     }
 
     /// Whether access to the memory of `peer` was enabled by
-    /// [`set_peer_access`](gpumem_core::Backend::set_peer_access).
+    /// [`set_peer_access`](gpumem_core::DriverDevice::set_peer_access).
     pub fn has_peer_access(&self, peer: &Self) -> bool {
         self.engine().origin().is_valid() && lock(&self.0.peers).contains(&peer.ordinal())
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.0.engine
-    }
-
-    pub(crate) fn info(&self) -> &DeviceInfo {
-        &self.0.info
-    }
-
-    pub(crate) fn capabilities(&self) -> &Capabilities {
-        &self.0.capabilities
-    }
-
-    pub(crate) fn barrier(&self) -> HostBarrier {
-        self.0.barrier
-    }
-
-    pub(crate) fn set_peer_access(&self, peer: &Self, enabled: bool) {
-        let mut peers = lock(&self.0.peers);
-        if enabled {
-            peers.insert(peer.ordinal());
-        } else {
-            peers.remove(&peer.ordinal());
-        }
     }
 
     /// The one legacy default stream.
@@ -168,53 +146,6 @@ impl Device {
                 queue
             }
         }
-    }
-
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        let (name, engine) = ("synchronize", self.engine());
-        engine.origin().check(NAME, name)?;
-        engine.counters().synchronizations.up();
-        let mut queues = engine.queues();
-        queues.sort_by_key(|queue| queue.number);
-        if queues.iter().any(|queue| engine::is_inside(queue.id)) {
-            return Err(error(name, ErrorKind::BlockingInCallback));
-        }
-        let targets: Vec<(u64, u64)> =
-            queues.iter().map(|queue| (lock(&queue.state).enqueued, queue.failed.told())).collect();
-        for (queue, (target, _)) in queues.iter().zip(&targets) {
-            queue.wait_until(*target);
-        }
-        // Wait first, report after.
-        engine.strike(name, Operation::Synchronize)?;
-        engine.check_lost(name)?;
-        let mut words: Vec<String> = engine.take_left_faults();
-        for (queue, (target, told)) in queues.iter().zip(&targets) {
-            words.extend(queue.failed.tell(*told, *target).map(|error| error::what(&error).to_owned()));
-        }
-        if words.is_empty() { Ok(()) } else { Err(fault(name, &words.join("; "))) }
-    }
-
-    /// Waits for everything and forgets it.
-    pub(crate) fn reset(&self) -> Result<()> {
-        let engine = self.engine();
-        engine.origin().check(NAME, "reset")?;
-        engine.strike("reset", Operation::Reset)?;
-        // From here on nothing can be enqueued on the streams that are waited for.
-        engine.next_generation();
-        for queue in engine.queues() {
-            let enqueued = lock(&queue.state).enqueued;
-            queue.wait_until(enqueued);
-            queue.forget_faults();
-        }
-        drop(engine.take_left_faults());
-        let before = lock(&self.0.legacy).take();
-        drop(before);
-        lock(&self.0.peers).clear();
-        engine.budget().clear();
-        engine.process().table.clear(engine.ordinal());
-        engine.counters().forget_memory();
-        engine.find();
-        Ok(())
     }
 }
 

@@ -25,10 +25,6 @@ impl Event {
         Self { core: Arc::new(EventCore { engine: Arc::clone(engine), timing, generation, state }) }
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.core.engine
-    }
-
     fn admit(&self, operation: &'static str) -> Result<()> {
         if self.core.generation == self.core.engine.generation() {
             return Ok(());
@@ -135,21 +131,6 @@ impl Event {
             None => Ok(()),
         }
     }
-
-    pub(crate) fn elapsed(start: &Self, end: &Self) -> Result<f32> {
-        for event in [start, end] {
-            event.core.engine.enter("elapsed", Operation::Query)?;
-            event.admit("elapsed")?;
-            if !event.core.timing {
-                return Err(invalid("elapsed", "the event was made without timing"));
-            }
-        }
-        let time =
-            |event: &Self| lock(&event.core.state).time.ok_or_else(|| error("elapsed", ErrorKind::NotReady));
-        let (start, end) = (time(start)?, time(end)?);
-        let milliseconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f32() * 1e3;
-        Ok(if end >= start { milliseconds(start, end) } else { -milliseconds(end, start) })
-    }
 }
 
 // SAFETY: the queue counts finished commands only.
@@ -180,6 +161,26 @@ unsafe impl gpumem_core::Event for Event {
         engine.strike("event synchronize", Operation::Synchronize)?;
         engine.check_lost("event synchronize")?;
         self.verdicts("event synchronize", &marks)
+    }
+
+    fn destroy(self) -> Result<()> {
+        self.core.engine.origin().check(crate::NAME, "destroy_event")?;
+        self.core.engine.check_lost("destroy_event")
+    }
+
+    fn elapsed(&self, end: &Self) -> Result<f32> {
+        for event in [self, end] {
+            event.core.engine.enter("elapsed", Operation::Query)?;
+            event.admit("elapsed")?;
+            if !event.core.timing {
+                return Err(invalid("elapsed", "the event was made without timing"));
+            }
+        }
+        let time =
+            |event: &Self| lock(&event.core.state).time.ok_or_else(|| error("elapsed", ErrorKind::NotReady));
+        let (start, end) = (time(self)?, time(end)?);
+        let milliseconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f32() * 1e3;
+        Ok(if end >= start { milliseconds(start, end) } else { -milliseconds(end, start) })
     }
 }
 

@@ -46,7 +46,6 @@ mod process;
 mod stream;
 mod sync;
 
-pub use backend::Host;
 pub use barrier::HostBarrier;
 pub use buffer::Buffer;
 pub use counters::Counters;
@@ -60,3 +59,7 @@ pub use stream::Stream;
 
 /// The name of this backend.
 pub(crate) const NAME: &str = "host";
+
+/// The host backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Host;

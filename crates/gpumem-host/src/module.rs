@@ -1,9 +1,11 @@
 //! Modules and kernels: functions of the host, by name.
 
-use crate::Device;
 use crate::engine::{Command, Engine, Function, Launch};
 use crate::error::{error, invalid, unsupported};
-use gpumem_core::{Capabilities, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result};
+use crate::{Device, Host};
+use gpumem_core::{
+    Capabilities, DriverModule, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,8 +45,11 @@ impl Module {
         let (ordinal, generation) = (engine.ordinal(), engine.generation());
         Ok(Self(Arc::new(Inner { functions, ordinal, generation })))
     }
+}
 
-    pub(crate) fn kernel(&self, name: &str) -> Result<Kernel> {
+// SAFETY: there are no variables.
+unsafe impl DriverModule<Host> for Module {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
         match self.0.functions.get(name) {
             Some(function) => Ok(Kernel { module: self.clone(), function: function.clone() }),
             None => Err(error("kernel", ErrorKind::NoSuchKernel { name: name.to_owned() })),

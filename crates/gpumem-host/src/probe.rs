@@ -1,13 +1,7 @@
-//! Finds the devices: always the host.
+//! Finds the devices: always the host, which needs no driver.
 
 use crate::{NAME, options};
-use gpumem_core::{DeviceInfo, LoadError, Result};
-
-/// The host needs no driver.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of every backend's probe")]
-pub(crate) fn probe() -> Result<(), LoadError> {
-    Ok(())
-}
+use gpumem_core::{DeviceInfo, Result};
 
 /// The devices that the environment sets.
 pub(crate) fn devices() -> Result<Vec<DeviceInfo>> {

@@ -1,10 +1,9 @@
 //! Streams: queues of work.
 
 use crate::Device;
-use crate::engine::{Command, Engine, Queue, is_inside};
+use crate::engine::{Command, Engine, Queue};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
-use crate::sync::lock;
 use gpumem_core::{ErrorKind, RawStream, Result};
 use std::cell::RefCell;
 use std::mem;
@@ -70,47 +69,6 @@ impl Stream {
         self.queue.enqueue(name, command)?;
         engine.point();
         Ok(())
-    }
-}
-
-// SAFETY: the queue counts finished commands only.
-unsafe impl gpumem_core::Stream for Stream {
-    fn synchronize(&self) -> Result<()> {
-        let name = "stream synchronize";
-        let engine = &self.queue.engine;
-        engine.origin().check(crate::NAME, name)?;
-        let (target, told) = (lock(&self.queue.state).enqueued, self.queue.failed.told());
-        engine.counters().synchronizations.up();
-        if is_inside(self.queue.id) {
-            return Err(error(name, ErrorKind::BlockingInCallback));
-        }
-        self.queue.wait_until(target);
-        // Wait first, report after.
-        engine.strike(name, Operation::Synchronize)?;
-        self.queue.admit(name)?;
-        match self.queue.failed.tell(told, target) {
-            Some(error) => Err(error.in_operation(name)),
-            None => Ok(()),
-        }
-    }
-
-    fn query(&self) -> Result<bool> {
-        let name = "stream query";
-        self.queue.engine.enter(name, Operation::Query)?;
-        self.queue.admit(name)?;
-        let target = lock(&self.queue.state).enqueued;
-        if !self.queue.poll(target) {
-            return Ok(false);
-        }
-        self.queue.admit(name)?;
-        match self.queue.failed.untold(target) {
-            Some(error) => Err(error.in_operation(name)),
-            None => Ok(true),
-        }
-    }
-
-    fn raw(&self) -> RawStream {
-        RawStream(self.queue.id)
     }
 }
 

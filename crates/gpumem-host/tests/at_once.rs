@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_core::{Backend, CopyRegion, DeviceBuffer, ErrorKind, Stream as _};
+use gpumem_core::{CopyRegion, DeviceBuffer, ErrorKind, Stream as _};
 use gpumem_host::{Buffer, Device, Host, HostOptions, Injection, Operation, Stream};
 use std::sync::mpsc;
 
@@ -15,7 +15,7 @@ fn brief() -> Device {
 fn up(stream: &Stream, device: &Device, source: &[u8], destination: &Buffer) -> bool {
     let region = CopyRegion::linear(host(source), on(device, destination), source.len());
     // SAFETY: both sides outlive the call, and only this thread uses them.
-    unsafe { Host::try_copy_sync(stream, &region) }
+    unsafe { stream.try_copy_sync(&region) }
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_cached_ranges_of_the_last_copy_are_looked_up_again_if_too_short() {
         let (address, space) = on(&device, to);
         let region = CopyRegion::linear(host(from), (address + offset, space), from.len());
         // SAFETY: the backend checks that the memory is live; only this thread uses it.
-        unsafe { Host::try_copy_sync(&stream, &region) }
+        unsafe { stream.try_copy_sync(&region) }
     };
     assert!(copy(&source[..64], &buffer, 0));
     assert!(copy(&source[3..19], &buffer, 48), "a part of the same block");
@@ -53,7 +53,7 @@ fn the_cached_ranges_of_the_last_copy_are_looked_up_again_if_too_short() {
         64,
     );
     // SAFETY: as above.
-    assert!(!unsafe { Host::try_copy_sync(&stream, &region) });
+    assert!(!unsafe { stream.try_copy_sync(&region) });
     release(&device, other);
     assert!(copy(&source[..64], &buffer, 0));
 }
@@ -66,7 +66,7 @@ fn copies_of_a_dropped_stream_still_count() {
     for _ in 0..3 {
         let stream = stream(&device);
         assert!(up(&stream, &device, &[1; 64], &buffer) && up(&stream, &device, &[1; 32], &buffer));
-        Host::destroy_stream(&device, stream).unwrap();
+        stream.destroy().unwrap();
     }
     let after = device.counters();
     assert_eq!((after.copies - before.copies, after.copied_bytes - before.copied_bytes), (6, 3 * 96));
@@ -122,7 +122,7 @@ fn invalid_copies_are_left_to_the_enqueued_path() {
     let region =
         CopyRegion::linear(host(&[2; 64]), (address, gpumem_core::Space::Device(device.ordinal())), 64);
     // SAFETY: the backend checks that the memory is live.
-    assert!(!unsafe { Host::try_copy_sync(&stream, &region) });
+    assert!(!unsafe { stream.try_copy_sync(&region) });
     // A lost device.
     device.lose("on purpose");
     let elsewhere = brief();

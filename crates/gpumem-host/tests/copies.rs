@@ -4,8 +4,8 @@
 mod common;
 
 use common::*;
-use gpumem_core::{Backend, CopyRegion, DeviceBuffer, Fill, Pattern, Space, Stream as _, StridedCopy};
-use gpumem_host::{Device, Host, Stream};
+use gpumem_core::{CopyRegion, DeviceBuffer, Fill, Pattern, Space, Stream as _, StridedCopy};
+use gpumem_host::{Device, Stream};
 use proptest::prelude::*;
 
 const CASES: u32 = if cfg!(miri) { 4 } else { 128 };
@@ -117,7 +117,7 @@ fn check_strided(device: &Device, stream: &Stream, case: &Case) {
             .collect(),
     };
     // SAFETY: both layouts lie in their buffers; destination elements do not overlap.
-    unsafe { Host::copy_strided(stream, &strided) }.unwrap();
+    unsafe { stream.copy_strided(&strided) }.unwrap();
     assert_eq!(read(device, stream, &to), expected);
     release(device, from);
     release(device, to);
@@ -160,7 +160,7 @@ proptest! {
             ];
             for (source, destination) in steps {
                 // SAFETY: all sides hold the region and live until the stream is synchronised.
-                unsafe { Host::copy(&stream, &CopyRegion { source, destination, bytes, rows, slices }) }.unwrap();
+                unsafe { stream.copy(&CopyRegion { source, destination, bytes, rows, slices }) }.unwrap();
             }
             stream.synchronize().unwrap();
             prop_assert_eq!(&output, &expected);
@@ -196,7 +196,7 @@ proptest! {
             let stream = stream(&device);
             let buffer = allocate(&device, expected.len());
             // SAFETY: the rows lie in the buffer.
-            unsafe { Host::fill(&stream, &Fill { address: buffer.address(), pattern, count, rows, pitch }) }.unwrap();
+            unsafe { stream.fill(&Fill { address: buffer.address(), pattern, count, rows, pitch }) }.unwrap();
             prop_assert_eq!(&read(&device, &stream, &buffer), &expected);
             release(&device, buffer);
         }
@@ -224,7 +224,7 @@ fn empty_and_senseless_copies_are_told_apart() {
             axes: vec![(0, 4, 4)],
         };
         // SAFETY: there is nothing to copy.
-        unsafe { Host::copy_strided(stream, &empty) }.unwrap();
+        unsafe { stream.copy_strided(&empty) }.unwrap();
         let overlapping = StridedCopy {
             source: (0, Space::Host),
             destination: (0, Space::Host),
@@ -232,18 +232,18 @@ fn empty_and_senseless_copies_are_told_apart() {
             axes: vec![(2, 4, 0)],
         };
         // SAFETY: refused before anything is touched.
-        assert!(unsafe { Host::copy_strided(stream, &overlapping) }.is_err());
+        assert!(unsafe { stream.copy_strided(&overlapping) }.is_err());
         let buffer = allocate(device, 64);
         let mut region = CopyRegion::linear(on(device, &buffer), on(device, &buffer), usize::MAX);
         // SAFETY: as above.
-        assert!(unsafe { Host::copy(stream, &region) }.is_err());
+        assert!(unsafe { stream.copy(&region) }.is_err());
         region.bytes = 0;
         // SAFETY: as above.
-        assert!(unsafe { Host::copy(stream, &region) }.is_err());
+        assert!(unsafe { stream.copy(&region) }.is_err());
         let crooked =
             Fill { address: buffer.address() + 1, pattern: Pattern::U32(1), count: 1, rows: 1, pitch: 4 };
         // SAFETY: as above.
-        assert!(unsafe { Host::fill(stream, &crooked) }.is_err());
+        assert!(unsafe { stream.fill(&crooked) }.is_err());
         stream.synchronize().unwrap();
         assert_eq!((device.counters().copies, device.counters().fills), (0, 0));
         release(device, buffer);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_core::{Backend, Event as _, Stream as _};
+use gpumem_core::{DriverDevice, Event as _, Stream as _};
 use gpumem_host::{Device, Host, HostOptions, Schedule, Step, Stream};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ fn produce_and_consume(device: &Device, ordered: bool) -> Vec<u8> {
     fill(&produce, &shared, 7);
     if ordered {
         let mark = event(device);
-        Host::record(&produce, &mark).unwrap();
-        Host::wait(&consume, &mark).unwrap();
+        produce.record(&mark).unwrap();
+        consume.wait(&mark).unwrap();
     }
     copy(&consume, on(device, &shared), on(device, &target), 4096);
     let seen = read(device, &consume, &target);
@@ -67,14 +67,14 @@ fn program(device: &Device) -> Vec<Step> {
             fill(stream, &buffers[index], round);
             launch(stream, &body).unwrap();
             let mark = event(device);
-            Host::record(stream, &mark).unwrap();
+            stream.record(&mark).unwrap();
             let next = (index + 1) % 4;
-            Host::wait(&streams[next], &mark).unwrap();
+            streams[next].wait(&mark).unwrap();
             copy(&streams[next], on(device, &buffers[index]), on(device, &buffers[next]), 1000);
         }
         let _ = streams[0].query().unwrap();
     }
-    Host::synchronize(device).unwrap();
+    device.synchronize().unwrap();
     buffers.into_iter().for_each(|buffer| release(device, buffer));
     device.schedule_trace()
 }
@@ -133,7 +133,7 @@ fn some_seeds_run_nothing_until_it_is_waited_for_and_some_everything() {
         }
         streams[0].synchronize().unwrap();
         assert!(count.load(Ordering::Relaxed) >= 10);
-        Host::synchronize(&device).unwrap();
+        device.synchronize().unwrap();
         assert_eq!(count.load(Ordering::Relaxed), 20);
     }
     assert!(lazy > 0 && eager > 0, "{lazy} lazy and {eager} eager schedules");
@@ -147,11 +147,11 @@ fn repeated_queries_end() {
         let buffer = allocate(&device, 4096);
         let mark = event(&device);
         (0..5).for_each(|value| fill(&one, &buffer, value));
-        Host::record(&one, &mark).unwrap();
-        Host::wait(&two, &mark).unwrap();
+        one.record(&mark).unwrap();
+        two.wait(&mark).unwrap();
         fill(&two, &buffer, 9);
         let last = event(&device);
-        Host::record(&two, &last).unwrap();
+        two.record(&last).unwrap();
         let asked = (1..).find(|_| last.query().unwrap()).unwrap();
         assert!(asked < 5_000, "seed {seed}: {asked} queries");
         assert!(mark.query().unwrap());
@@ -174,15 +174,15 @@ fn devices_wait_for_each_other_on_any_thread() {
             let (one, two) = (allocate(&left, 256), allocate(&right, 256));
             let (forth, back) = (event(&left), event(&right));
             fill(&here, &one, 3);
-            Host::record(&here, &forth).unwrap();
-            Host::wait(&there, &forth).unwrap();
+            here.record(&forth).unwrap();
+            there.wait(&forth).unwrap();
             copy(&there, on(&left, &one), on(&right, &two), 256);
-            Host::record(&there, &back).unwrap();
-            Host::wait(&here, &back).unwrap();
+            there.record(&back).unwrap();
+            here.wait(&back).unwrap();
             fill(&here, &one, 4);
             copy(&here, on(&right, &two), on(&left, &one), 128);
             let end = event(&left);
-            Host::record(&here, &end).unwrap();
+            here.record(&end).unwrap();
             if seed % 2 == 0 {
                 ask(&end).unwrap()
             } else {
@@ -214,8 +214,8 @@ fn threads_may_share_an_adversarial_device() {
                     for _ in 0..20 {
                         let mark = event(&device);
                         launch(&shared, &body).unwrap();
-                        Host::record(&shared, &mark).unwrap();
-                        Host::wait(&own, &mark).unwrap();
+                        shared.record(&mark).unwrap();
+                        own.wait(&mark).unwrap();
                         launch(&own, &body).unwrap();
                         own.synchronize().unwrap();
                     }

@@ -5,9 +5,9 @@ mod common;
 
 use common::*;
 use gpumem_core::{
-    Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, FailedSubmissions, KernelArguments,
-    KernelSource, LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space, Stream as _,
-    StreamOptions, SubmissionId, with_uses,
+    DeviceBuffer, DriverDevice, DriverModule, Error, ErrorKind, Event as _, EventOptions, FailedSubmissions,
+    KernelArguments, KernelSource, LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space,
+    Stream as _, StreamOptions, SubmissionId, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
 use std::sync::{Arc, Mutex, mpsc};
@@ -83,11 +83,11 @@ fn a_fault_is_reported_by_every_event_and_wait_after_it() {
             *seen.lock().unwrap() += 1;
             Ok(())
         });
-        Host::record(&faulty, &before).unwrap();
+        faulty.record(&before).unwrap();
         launch(&faulty, &failing).unwrap();
         launch(&faulty, &body).unwrap();
-        Host::record(&faulty, &behind).unwrap();
-        Host::wait(&other, &behind).unwrap();
+        faulty.record(&behind).unwrap();
+        other.wait(&behind).unwrap();
         launch(&other, &body).unwrap();
         other.synchronize().expect("a wait orders and does not carry failures");
         assert_eq!(*count.lock().unwrap(), 2, "other work runs on both streams");
@@ -95,13 +95,13 @@ fn a_fault_is_reported_by_every_event_and_wait_after_it() {
         assert!(is_fault(&behind.synchronize()));
         assert!(is_fault(&behind.query()));
         assert!(is_fault(&faulty.query()));
-        let told = Host::synchronize(&device).unwrap_err();
+        let told = device.synchronize().unwrap_err();
         assert!(told.to_string().contains("it failed"), "{told}");
-        Host::synchronize(&device).expect("told once");
+        device.synchronize().expect("told once");
         faulty.synchronize().expect("the device has told it");
         assert!(is_fault(&behind.synchronize()), "the mark stays a failed one");
         launch(&faulty, &body).unwrap();
-        Host::record(&faulty, &later).unwrap();
+        faulty.record(&later).unwrap();
         faulty.synchronize().unwrap();
         later.synchronize().unwrap();
         assert_eq!(*count.lock().unwrap(), 3);
@@ -160,10 +160,10 @@ fn a_failure_belongs_to_its_submission_and_the_rest_of_that_does_not_run() {
             copy(&stream, to, (to.0 + 32, to.1), 32);
         });
         let behind = event(&device);
-        Host::record(&stream, &behind).unwrap();
+        stream.record(&behind).unwrap();
         stream.synchronize().expect("the failure is its submission's");
         behind.synchronize().expect("as above");
-        Host::synchronize(&device).expect("as above");
+        device.synchronize().expect("as above");
         assert_eq!(POISONED.find(&all).unwrap().0, all.range(), "a part was called good");
         assert!(failed.find(1..=1).is_some() && device.counters().faults == 1);
         // Another one makes the bytes good.
@@ -200,8 +200,8 @@ fn failures_spread_to_work_that_uses_the_data() {
         // failed work was to write.
         uses(&[used(first, &a, true)], || copy(&one, nowhere, on(&device, &a), 64));
         uses(&[used(first + 1, &b, true)], || fill(&one, &b, 7));
-        Host::record(&one, &behind).unwrap();
-        Host::wait(&two, &behind).unwrap();
+        one.record(&behind).unwrap();
+        two.wait(&behind).unwrap();
         uses(&[used(first, &a, false), used(first + 2, &c, true)], || {
             copy(&two, on(&device, &a), on(&device, &c), 64);
         });
@@ -251,8 +251,8 @@ fn writes_of_a_lost_device_to_another_device_are_poisoned() {
             Ok(())
         });
         launch(&late, &blocking).unwrap();
-        Host::record(&late, &gate).unwrap();
-        Host::wait(&stream, &gate).unwrap();
+        late.record(&gate).unwrap();
+        stream.wait(&gate).unwrap();
         uses(&[kept], || copy(&stream, on(&lost, &from), on(&other, &to), 64));
         lost.lose("the test");
         let (_, failure) = POISONED.find(&kept).expect("the copy was dropped");
@@ -275,7 +275,7 @@ fn an_event_does_not_repeat_errors_reported_before_its_recording() {
         let mut data = [0_u8; 64];
         let record = || {
             let recorded = event(&device);
-            Host::record(&stream, &recorded).unwrap();
+            stream.record(&recorded).unwrap();
             recorded
         };
         // The stream tells each once.
@@ -285,7 +285,7 @@ fn an_event_does_not_repeat_errors_reported_before_its_recording() {
             assert!(is_fault(&stream.synchronize()));
             let after = record();
             let everywhere = event(&device);
-            Host::record_device(&device, &everywhere).unwrap();
+            device.record_device(&everywhere).unwrap();
             assert!(is_fault(&before.synchronize()));
             after.synchronize().unwrap();
             everywhere.synchronize().unwrap();
@@ -317,7 +317,7 @@ fn a_dropped_stream_leaves_its_fault_to_the_device() {
         // Where workers run it, its end may still be a moment away.
         let told = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            Host::synchronize(&device).err()
+            device.synchronize().err()
         });
         assert!(told.is_some_and(|error| error.to_string().contains("orphan")));
     }
@@ -335,7 +335,7 @@ fn launches_are_checked() {
             let dims = LaunchConfig { groups, group_size, shared_bytes };
             let arguments = KernelArguments::new().with(42u32);
             // SAFETY: the kernel takes one `u32`.
-            unsafe { Host::launch(&stream, &body, &dims, &arguments) }
+            unsafe { stream.launch(&body, &dims, &arguments) }
         };
         run([3, 1, 1], [1024, 1, 1], 65_536).unwrap();
         let wrong = [
@@ -355,7 +355,7 @@ fn launches_are_checked() {
         let error = launch(&self::stream(&other), &body).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::WrongDevice { what: "kernel", .. }), "{error}");
         for source in [KernelSource::Text(String::new()), KernelSource::Ptx(String::new())] {
-            let error = Host::compile(&device, &source, &Default::default()).unwrap_err();
+            let error = device.compile(&source, &Default::default()).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
         }
     }
@@ -364,8 +364,8 @@ fn launches_are_checked() {
 #[test]
 fn unknown_kernels_are_named() {
     let device = concurrent();
-    let module = Host::compile(&device, &KernelSource::Host(Vec::new()), &Default::default()).unwrap();
-    let error = Host::kernel(&module, "missing").unwrap_err();
+    let module = device.compile(&KernelSource::Host(Vec::new()), &Default::default()).unwrap();
+    let error = module.kernel("missing").unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::NoSuchKernel { name: "missing".into() });
 }
 
@@ -388,19 +388,18 @@ fn a_lost_device_does_not_hang() {
             running.recv_timeout(Duration::from_secs(20)).unwrap();
         }
         fill(&busy, &buffer, 1);
-        Host::record(&busy, &mark).unwrap();
-        Host::wait(&idle, &mark).unwrap();
+        busy.record(&mark).unwrap();
+        idle.wait(&mark).unwrap();
         fill(&idle, &buffer, 2);
         let outside = concurrent();
         let waiting = stream(&outside);
-        Host::wait(&waiting, &mark).unwrap();
+        waiting.wait(&mark).unwrap();
         device.lose("it fell off the bus");
         device.lose("a later cause");
         // A kernel that is running is waited for: it may still write.
         std::thread::scope(|scope| {
-            let synchronised = scope.spawn(|| {
-                (busy.synchronize(), idle.synchronize(), mark.synchronize(), Host::synchronize(&device))
-            });
+            let synchronised = scope
+                .spawn(|| (busy.synchronize(), idle.synchronize(), mark.synchronize(), device.synchronize()));
             if threads {
                 std::thread::sleep(Duration::from_millis(20));
                 go.send(()).unwrap();
@@ -414,16 +413,16 @@ fn a_lost_device_does_not_hang() {
         assert!(is_fault(&result) || (result.is_ok() && !threads), "{result:?}");
         assert!(is_lost(&busy.query()) && is_lost(&mark.query()));
         assert!(is_lost(&try_allocate(&device, 64, MemoryKind::Device)));
-        assert!(is_lost(&Host::memory_info(&device)));
-        assert!(is_lost(&Host::create_stream(&device, &StreamOptions::default())));
-        assert!(is_lost(&Host::create_event(&device, EventOptions::default())));
-        assert!(is_lost(&Host::record(&busy, &mark)));
+        assert!(is_lost(&device.memory_info()));
+        assert!(is_lost(&device.create_stream(&StreamOptions::default())));
+        assert!(is_lost(&device.create_event(EventOptions::default())));
+        assert!(is_lost(&busy.record(&mark)));
         assert!(is_lost(&launch(&busy, &blocking)));
         // SAFETY: refused.
-        let (_buffer, error) = unsafe { Host::release(&device, buffer) }.unwrap_err();
+        let (_buffer, error) = unsafe { device.release(buffer) }.unwrap_err();
         assert!(error.is_device_lost());
         // SAFETY: nothing made before is used again.
-        unsafe { Host::reset(&device) }.unwrap();
+        unsafe { device.reset() }.unwrap();
         let (stream, buffer) = (stream(&device), allocate(&device, 64));
         fill(&stream, &buffer, 3);
         assert_eq!(read(&device, &stream, &buffer), [3; 64]);
@@ -442,27 +441,21 @@ fn injected_failures_strike_the_named_call() {
         let (from, to) = (on(&device, &buffer), host_mut(&mut data));
         type Call<'a> = Box<dyn FnMut() -> Result<(), Error> + 'a>;
         let mut calls: Vec<(Operation, Call<'_>)> = vec![
-            (
-                Operation::CreateStream,
-                Box::new(|| Host::create_stream(&device, &StreamOptions::default()).map(drop)),
-            ),
-            (
-                Operation::CreateEvent,
-                Box::new(|| Host::create_event(&device, EventOptions::default()).map(drop)),
-            ),
-            (Operation::Record, Box::new(|| Host::record(&stream, &mark))),
-            (Operation::Wait, Box::new(|| Host::wait(&stream, &mark))),
+            (Operation::CreateStream, Box::new(|| device.create_stream(&StreamOptions::default()).map(drop))),
+            (Operation::CreateEvent, Box::new(|| device.create_event(EventOptions::default()).map(drop))),
+            (Operation::Record, Box::new(|| stream.record(&mark))),
+            (Operation::Wait, Box::new(|| stream.wait(&mark))),
             (Operation::Launch, Box::new(|| launch(&stream, &body))),
             (Operation::Synchronize, Box::new(|| stream.synchronize())),
             (Operation::Synchronize, Box::new(|| mark.synchronize())),
-            (Operation::Synchronize, Box::new(|| Host::synchronize(&device))),
+            (Operation::Synchronize, Box::new(|| device.synchronize())),
             (Operation::Query, Box::new(|| stream.query().map(drop))),
-            (Operation::MemoryInfo, Box::new(|| Host::memory_info(&device).map(drop))),
+            (Operation::MemoryInfo, Box::new(|| device.memory_info().map(drop))),
             (
                 Operation::Copy,
                 Box::new(|| {
                     // SAFETY: both sides live until the device is synchronised below.
-                    unsafe { Host::copy(&stream, &gpumem_core::CopyRegion::linear(from, to, 64)) }
+                    unsafe { stream.copy(&gpumem_core::CopyRegion::linear(from, to, 64)) }
                 }),
             ),
             (
@@ -479,11 +472,11 @@ fn injected_failures_strike_the_named_call() {
             call().unwrap();
         }
         drop(calls);
-        Host::synchronize(&device).unwrap();
+        device.synchronize().unwrap();
 
         device.inject(Injection::next(Operation::Release, failure()));
         // SAFETY: nothing is pending.
-        let (buffer, error) = unsafe { Host::release(&device, buffer) }.unwrap_err();
+        let (buffer, error) = unsafe { device.release(buffer) }.unwrap_err();
         assert_eq!(error.kind(), &failure());
         device.inject(Injection::next(Operation::Release, failure()));
         device.clear_injections();
@@ -504,7 +497,7 @@ fn faults_and_losses_can_be_injected() {
         device
             .inject(Injection::next(Operation::Synchronize, ErrorKind::DeviceLost { cause: "gone".into() }));
         assert!(is_lost(&stream.synchronize()));
-        assert!(is_lost(&Host::memory_info(&device)));
+        assert!(is_lost(&device.memory_info()));
     }
 }
 
@@ -519,14 +512,14 @@ fn everything_is_counted() {
             let body = kernel(&device, |_| Ok(()));
             fill(&one, &buffer, 1);
             launch(&one, &body).unwrap();
-            Host::record(&one, &mark).unwrap();
-            Host::wait(&two, &mark).unwrap();
+            one.record(&mark).unwrap();
+            two.wait(&mark).unwrap();
             assert_eq!(read(&device, &two, &buffer), [1; 100]);
             let now = device.counters();
             assert_eq!((now.streams, now.events), (before.streams + 2, before.events + 1));
             release(&device, buffer);
         }
-        Host::synchronize(&device).unwrap();
+        device.synchronize().unwrap();
         let after = device.counters();
         let counts = [
             (after.fills, before.fills),

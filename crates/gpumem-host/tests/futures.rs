@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_core::{Backend, Failure, HostFuture, Result, Stream as _};
+use gpumem_core::{Failure, HostFuture, Result, Stream as _};
 use gpumem_host::{Device, Host, HostOptions, Stream};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ impl Gate {
             }
         });
         // SAFETY: the future uses no memory of a device.
-        unsafe { Host::enqueue_future(stream, HostFuture::new("test", future)) }
+        unsafe { stream.enqueue_future(HostFuture::new("test", future)) }
     }
 }
 
@@ -132,8 +132,7 @@ fn a_failure_is_the_fault_of_the_stream() {
         stream.synchronize().unwrap();
 
         // SAFETY: the future uses no memory of a device.
-        unsafe { Host::enqueue_future(&stream, HostFuture::new("test", poll_fn(|_| panic!("the test's")))) }
-            .unwrap();
+        unsafe { stream.enqueue_future(HostFuture::new("test", poll_fn(|_| panic!("the test's")))) }.unwrap();
         let error = stream.synchronize().unwrap_err();
         assert!(error.to_string().contains("it panicked: the test's"), "{error}");
     }
@@ -200,7 +199,7 @@ fn one_thread_moves_futures_of_several_adversarial_devices() {
                 }
             });
             // SAFETY: the future uses no memory of a device.
-            unsafe { Host::enqueue_future(stream, HostFuture::new("test", future)) }.unwrap();
+            unsafe { stream.enqueue_future(HostFuture::new("test", future)) }.unwrap();
         }
         streams[(seed % 3) as usize].synchronize().unwrap();
         streams.iter().for_each(|stream| stream.synchronize().unwrap());

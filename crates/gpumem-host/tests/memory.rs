@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use gpumem_core::{
-    Advice, AllocationRequest, Attach, Backend, DeviceBuffer, ErrorKind, Event as _, Location, MappedOptions,
-    MemoryInfo, MemoryKind, RegisterOptions, Stream as _,
+    Advice, AllocationRequest, Attach, DeviceBuffer, DriverDevice, ErrorKind, Event as _, Location,
+    MappedOptions, MemoryInfo, MemoryKind, RegisterOptions, Stream as _,
 };
 use gpumem_host::{Host, HostOptions};
 use std::ptr::NonNull;
@@ -17,9 +17,9 @@ const MIB: usize = 1 << 20;
 fn memory_is_counted_to_the_byte() {
     let device = Host::open_with(&HostOptions::new().memory(10_000)).unwrap();
     let info = |free| MemoryInfo { free, total: 10_000 };
-    assert_eq!(Host::memory_info(&device).unwrap(), info(10_000));
+    assert_eq!(device.memory_info().unwrap(), info(10_000));
     let first = allocate(&device, 6_001);
-    assert_eq!(Host::memory_info(&device).unwrap(), info(3_999));
+    assert_eq!(device.memory_info().unwrap(), info(3_999));
     let error = try_allocate(&device, 4_000, MemoryKind::Device).unwrap_err();
     let expected = ErrorKind::OutOfMemory {
         requested: 4_000,
@@ -30,7 +30,7 @@ fn memory_is_counted_to_the_byte() {
     };
     assert_eq!(error.kind(), &expected);
     let second = allocate(&device, 3_999);
-    assert_eq!(Host::memory_info(&device).unwrap(), info(0));
+    assert_eq!(device.memory_info().unwrap(), info(0));
     // The host's memory is not the device's.
     let pinned = try_allocate(&device, MIB, MemoryKind::Pinned).unwrap();
     let managed = try_allocate(&device, MIB, MemoryKind::Managed(Attach::Global)).unwrap();
@@ -40,7 +40,7 @@ fn memory_is_counted_to_the_byte() {
     for buffer in [first, second, pinned, managed] {
         release(&device, buffer);
     }
-    assert_eq!(Host::memory_info(&device).unwrap(), info(10_000));
+    assert_eq!(device.memory_info().unwrap(), info(10_000));
     let counters = device.counters();
     assert_eq!((counters.allocations, counters.releases, counters.live_allocations), (4, 4, 0));
     assert_eq!(
@@ -58,12 +58,12 @@ fn absurd_requests_are_typed_errors() {
             for align in [1, 64, 1 << 30, 1 << 63] {
                 let request = AllocationRequest { bytes, align, kind };
                 // SAFETY: a valid request.
-                let error = unsafe { Host::allocate(&device, &request) }.unwrap_err();
+                let error = unsafe { device.allocate(&request) }.unwrap_err();
                 assert!(error.is_out_of_memory(), "{error}");
             }
         }
     }
-    assert_eq!(Host::memory_info(&device).unwrap().free, usize::MAX, "nothing was taken");
+    assert_eq!(device.memory_info().unwrap().free, usize::MAX, "nothing was taken");
     let senseless = [
         AllocationRequest { bytes: 0, align: 8, kind: MemoryKind::Device },
         AllocationRequest { bytes: 8, align: 3, kind: MemoryKind::Device },
@@ -71,7 +71,7 @@ fn absurd_requests_are_typed_errors() {
     ];
     for request in senseless {
         // SAFETY: refused.
-        let error = unsafe { Host::allocate(&device, &request) }.unwrap_err();
+        let error = unsafe { device.allocate(&request) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     }
 }
@@ -87,7 +87,7 @@ fn memory_is_aligned_and_zero() {
             for bytes in [1, 63, 4097] {
                 let request = AllocationRequest { bytes, align, kind: MemoryKind::Device };
                 // SAFETY: a valid request; the host zeroes memory.
-                let buffer = unsafe { Host::allocate(&device, &request) }.unwrap();
+                let buffer = unsafe { device.allocate(&request) }.unwrap();
                 assert!(buffer.address().is_multiple_of(align.max(64) as u64));
                 assert_eq!((buffer.len(), buffer.host_address()), (bytes, None));
                 assert!(read(&device, &stream, &buffer).iter().all(|byte| *byte == 0));
@@ -105,7 +105,7 @@ fn buffers_go_back_where_they_came_from() {
     let buffer = allocate(&one, 100);
     let address = buffer.address();
     // SAFETY: refused.
-    let (buffer, error) = unsafe { Host::release(&two, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { two.release(buffer) }.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::WrongDevice { what: "buffer", .. }), "{error}");
     assert_eq!(buffer.address(), address);
     release(&one, buffer);
@@ -117,10 +117,10 @@ fn registration_covers_memory_once() {
     for device in [concurrent(), adversarial(4)] {
         let mut data = vec![1u8; 4096];
         let start = NonNull::new(data.as_mut_ptr()).unwrap();
-        let register = |device, offset: usize, bytes| {
+        let register = |device: &gpumem_host::Device, offset: usize, bytes| {
             let options = RegisterOptions { mapped: true, ..RegisterOptions::default() };
             // SAFETY: inside `data`, which outlives the registrations.
-            unsafe { Host::register(device, start.add(offset), bytes, options) }
+            unsafe { device.register(start.add(offset), bytes, options) }
         };
         let buffer = register(&device, 1000, 1000).unwrap();
         assert_eq!(buffer.host_address().unwrap().as_ptr().addr() as u64, buffer.address());
@@ -159,13 +159,13 @@ fn hints_are_for_managed_memory() {
     let plain = allocate(&device, 100);
     let advise = |address, bytes| {
         // SAFETY: a hint touches nothing.
-        unsafe { Host::advise(&device, address, bytes, Advice::ReadMostly(true)) }
+        unsafe { device.advise(address, bytes, Advice::ReadMostly(true)) }
     };
     advise(managed.address(), 100).unwrap();
     assert!(advise(managed.address(), 101).is_err());
     assert!(advise(plain.address(), 100).is_err());
     // SAFETY: inside the buffer.
-    unsafe { Host::prefetch(&stream, managed.address(), 100, Location::Device) }.unwrap();
+    unsafe { stream.prefetch(managed.address(), 100, Location::Device) }.unwrap();
     stream.synchronize().unwrap();
     release(&device, managed);
     release(&device, plain);
@@ -182,11 +182,11 @@ fn a_reset_forgets_everything() {
         let pinned = try_allocate(&device, 1000, MemoryKind::Pinned).unwrap();
         fill(&old, &buffer, 1);
         launch(&old, &failing).unwrap();
-        Host::record(&old, &mark).unwrap();
-        let total = Host::memory_info(&device).unwrap().total;
+        old.record(&mark).unwrap();
+        let total = device.memory_info().unwrap().total;
         // SAFETY: nothing made before is used again, but to see that it is refused.
-        unsafe { Host::reset(&device) }.unwrap();
-        assert_eq!(Host::memory_info(&device).unwrap(), MemoryInfo { free: total, total });
+        unsafe { device.reset() }.unwrap();
+        assert_eq!(device.memory_info().unwrap(), MemoryInfo { free: total, total });
         let counters = device.counters();
         assert_eq!(
             (counters.live_allocations, counters.live_device_bytes, counters.live_pinned_bytes),
@@ -201,18 +201,18 @@ fn a_reset_forgets_everything() {
         assert_eq!(stale(old.query().map(drop)), "stream");
         assert_eq!(stale(mark.synchronize()), "event");
         let new = stream(&device);
-        assert_eq!(stale(Host::wait(&new, &mark)), "event");
-        assert_eq!(stale(Host::record(&new, &mark)), "event");
+        assert_eq!(stale(new.wait(&mark)), "event");
+        assert_eq!(stale(new.record(&mark)), "event");
         assert_eq!(stale(launch(&new, &body)), "kernel");
         for buffer in [buffer, pinned] {
             // SAFETY: refused.
-            let (_, error) = unsafe { Host::release(&device, buffer) }.unwrap_err();
+            let (_, error) = unsafe { device.release(buffer) }.unwrap_err();
             assert_eq!(stale(Err(error)), "buffer");
         }
         let buffer = allocate(&device, 1000);
         fill(&new, &buffer, 2);
         assert_eq!(read(&device, &new, &buffer), [2; 1000]);
-        Host::synchronize(&device).unwrap();
+        device.synchronize().unwrap();
         release(&device, buffer);
     }
 }
@@ -220,13 +220,13 @@ fn a_reset_forgets_everything() {
 #[test]
 fn peers_are_remembered() {
     let (one, two) = (concurrent(), concurrent());
-    assert!(Host::can_access_peer(&one, &two).unwrap());
+    assert!(one.can_access_peer(&two).unwrap());
     assert!(!one.has_peer_access(&two));
-    Host::set_peer_access(&one, &two, true).unwrap();
-    Host::set_peer_access(&one, &two, true).unwrap();
+    one.set_peer_access(&two, true).unwrap();
+    one.set_peer_access(&two, true).unwrap();
     assert!(one.has_peer_access(&two) && !two.has_peer_access(&one));
-    Host::set_peer_access(&one, &two, false).unwrap();
-    Host::set_peer_access(&one, &two, false).unwrap();
+    one.set_peer_access(&two, false).unwrap();
+    one.set_peer_access(&two, false).unwrap();
     assert!(!one.has_peer_access(&two));
 }
 
@@ -237,7 +237,7 @@ fn a_page_with_a_neighbour_from_the_heap_can_be_registered() {
         let own = buffer.host_address().unwrap();
         let register = |start: NonNull<u8>, bytes| {
             // SAFETY: the host does not touch registered memory, and it is deregistered below.
-            unsafe { Host::register(&device, start, bytes, RegisterOptions::default()) }
+            unsafe { device.register(start, bytes, RegisterOptions::default()) }
         };
         let error = register(own, 64).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Registration { .. }), "{error}");

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_core::{Backend, Barrier, BarrierPoint, DeviceSelector, ErrorKind, Lowering};
+use gpumem_core::{Backend, Barrier, BarrierPoint, DeviceSelector, DriverDevice, ErrorKind, Lowering};
 use gpumem_host::{Host, HostOptions};
 
 #[test]
@@ -18,7 +18,7 @@ fn a_listed_device_is_opened_once() {
     let buffer = allocate(&one, 100);
     assert_eq!(two.counters().live_allocations, one.counters().live_allocations);
     release(&two, buffer);
-    assert_eq!(Host::info(&one), &devices[0]);
+    assert_eq!(one.info(), &devices[0]);
     for (wish, is_right) in [
         (
             "host:1",
@@ -37,9 +37,9 @@ fn private_devices_are_apart() {
     let (one, two) = (concurrent(), concurrent());
     assert!(one.ordinal() >= 1000 && one.ordinal() != two.ordinal());
     let wide = Host::open_with(&HostOptions::new().wave_size(64)).unwrap();
-    assert_eq!((Host::capabilities(&wide).wave_size, Host::barrier(&wide).wave_size()), (64, 64));
-    assert_eq!(Host::barrier(&one).wave_size(), 32);
-    assert_eq!(Host::barrier(&one).lowering(BarrierPoint::Wave), Lowering::Suspend);
+    assert_eq!((wide.capabilities().wave_size, wide.barrier().wave_size()), (64, 64));
+    assert_eq!(one.barrier().wave_size(), 32);
+    assert_eq!(one.barrier().lowering(BarrierPoint::Wave), Lowering::Suspend);
     let error = Host::open_with(&HostOptions::new().wave_size(16)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
 }
@@ -112,23 +112,23 @@ mod forked {
         fork(device, || {
             let Some((stream, event, buffer, body)) = handles.take() else { exit(9) };
             for old in [device, &listed] {
-                check(is_forked(Host::memory_info(old)), "memory_info")?;
-                check(is_forked(Host::synchronize(old)), "synchronize")?;
+                check(is_forked(old.memory_info()), "memory_info")?;
+                check(is_forked(old.synchronize()), "synchronize")?;
                 check(is_forked(try_allocate(old, 64, MemoryKind::Device)), "allocate")?;
-                check(is_forked(Host::create_stream(old, &StreamOptions::default())), "create_stream")?;
-                check(is_forked(Host::create_event(old, EventOptions::default())), "create_event")?;
-                check(is_forked(Host::can_access_peer(old, old)), "can_access_peer")?;
+                check(is_forked(old.create_stream(&StreamOptions::default())), "create_stream")?;
+                check(is_forked(old.create_event(EventOptions::default())), "create_event")?;
+                check(is_forked(old.can_access_peer(old)), "can_access_peer")?;
                 // SAFETY: refused.
-                check(is_forked(unsafe { Host::reset(old) }), "reset")?;
+                check(is_forked(unsafe { old.reset() }), "reset")?;
             }
             check(is_forked(stream.synchronize()) && is_forked(stream.query()), "stream")?;
             check(is_forked(event.synchronize()) && is_forked(event.query()), "event")?;
-            check(is_forked(Host::record(&stream, &event)), "record")?;
-            check(is_forked(Host::wait(&stream, &event)), "wait")?;
+            check(is_forked(stream.record(&event)), "record")?;
+            check(is_forked(stream.wait(&event)), "wait")?;
             check(is_forked(launch(&stream, &body)), "launch")?;
             check(device.schedule_trace().is_empty(), "trace")?;
             // SAFETY: refused.
-            check(unsafe { Host::release(device, buffer) }.is_err(), "release")?;
+            check(unsafe { device.release(buffer) }.is_err(), "release")?;
             drop((stream, event, body));
 
             let new = Host::open(&DeviceSelector::ordinal("host", 0)).map_err(|_| "open")?;
@@ -144,7 +144,7 @@ mod forked {
         });
         let (stream, event, buffer, body) = handles.take().unwrap();
         launch(&stream, &body).unwrap();
-        Host::record(&stream, &event).unwrap();
+        stream.record(&event).unwrap();
         event.synchronize().unwrap();
         release(device, buffer);
     }
@@ -171,7 +171,7 @@ mod forked {
             let device = Host::open(&DeviceSelector::ordinal("host", 2)).map_err(|_| "open")?;
             check(device.ordinal() == 2, "ordinal")?;
             check(device.schedule() == Schedule::Adversarial { seed: 77 }, "schedule")?;
-            let total = Host::memory_info(&device).map_err(|_| "memory_info")?.total;
+            let total = device.memory_info().map_err(|_| "memory_info")?.total;
             check(total == 5 << 20, "memory")?;
             // SAFETY: as above.
             unsafe { std::env::set_var("GPUMEM_HOST_MEMORY", "much") };

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use gpumem_core::{
-    Backend, ErrorKind, Event as _, EventOptions, RawStream, Stream as _, StreamKind, StreamOptions,
+    DriverDevice, ErrorKind, Event as _, EventOptions, RawStream, Stream as _, StreamKind, StreamOptions,
 };
 use gpumem_host::{Host, HostOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,8 +92,8 @@ fn events_order_streams_and_devices() {
     for value in 1..=20 {
         launch(&produce, &slow).unwrap();
         fill(&produce, &from, value);
-        Host::record(&produce, &mark).unwrap();
-        Host::wait(&consume, &mark).unwrap();
+        produce.record(&mark).unwrap();
+        consume.wait(&mark).unwrap();
         copy(&consume, on(&first, &from), on(&second, &to), bytes);
         assert!(read(&second, &consume, &to).iter().all(|byte| *byte == value), "round {value}");
     }
@@ -111,11 +111,11 @@ fn recording_again_affects_later_waits_only() {
     let (go, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let blocking = kernel(&device, move |_| gate.lock().unwrap().recv().map_err(|error| error.to_string()));
-    Host::record(&one, &mark).unwrap();
-    Host::wait(&two, &mark).unwrap();
+    one.record(&mark).unwrap();
+    two.wait(&mark).unwrap();
     launch(&one, &blocking).unwrap();
-    Host::record(&one, &mark).unwrap();
-    Host::wait(&three, &mark).unwrap();
+    one.record(&mark).unwrap();
+    three.wait(&mark).unwrap();
     two.synchronize().unwrap();
     assert!(!three.query().unwrap() && !mark.query().unwrap());
     go.send(()).unwrap();
@@ -144,8 +144,8 @@ fn many_threads_share_one_stream_and_one_device() {
                 let mark = event(&device);
                 for round in 0..rounds {
                     launch(&shared, &body).unwrap();
-                    Host::record(&shared, &mark).unwrap();
-                    Host::wait(&own, &mark).unwrap();
+                    shared.record(&mark).unwrap();
+                    own.wait(&mark).unwrap();
                     launch(&own, &body).unwrap();
                     match round % 3 {
                         0 => own.synchronize().unwrap(),
@@ -157,7 +157,7 @@ fn many_threads_share_one_stream_and_one_device() {
             });
         }
     });
-    Host::synchronize(&device).unwrap();
+    device.synchronize().unwrap();
     assert_eq!(count.load(Ordering::Relaxed), threads * rounds * 2);
 }
 
@@ -174,9 +174,9 @@ fn dropped_streams_finish_their_work() {
             Ok(())
         });
         launch(&stream, &body).unwrap();
-        if round % 2 == 0 { drop(stream) } else { Host::destroy_stream(&device, stream).unwrap() }
+        if round % 2 == 0 { drop(stream) } else { stream.destroy().unwrap() }
     }
-    Host::synchronize(&device).unwrap();
+    device.synchronize().unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 20);
     assert_eq!(device.counters().streams_created, 20);
 }
@@ -187,7 +187,7 @@ fn raw_handles_name_live_streams() {
     let (one, two) = (stream(&device), stream(&device));
     assert!(one.raw() != two.raw() && one.raw() != RawStream(0));
     // SAFETY: the stream is alive.
-    let again = unsafe { Host::wrap_stream(&device, one.raw()) }.unwrap();
+    let again = unsafe { device.wrap_stream(one.raw()) }.unwrap();
     assert_eq!(again.raw(), one.raw());
     drop(again);
     let count = Arc::new(AtomicUsize::new(0));
@@ -203,7 +203,7 @@ fn raw_handles_name_live_streams() {
     drop(two);
     for unknown in [RawStream(0), raw, RawStream(u64::MAX)] {
         // SAFETY: nothing is done with the handle but looking it up.
-        let error = unsafe { Host::wrap_stream(&device, unknown) }.unwrap_err();
+        let error = unsafe { device.wrap_stream(unknown) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     }
 }
@@ -211,9 +211,8 @@ fn raw_handles_name_live_streams() {
 #[test]
 fn default_streams_are_shared_or_one_a_thread() {
     let device = concurrent();
-    let open = |kind| {
-        Host::create_stream(&device, &StreamOptions { kind, ..StreamOptions::default() }).unwrap().raw()
-    };
+    let open =
+        |kind| device.create_stream(&StreamOptions { kind, ..StreamOptions::default() }).unwrap().raw();
     assert_eq!(open(StreamKind::Legacy), open(StreamKind::Legacy));
     let mine = open(StreamKind::PerThread);
     assert_eq!(mine, open(StreamKind::PerThread));
@@ -226,35 +225,35 @@ fn default_streams_are_shared_or_one_a_thread() {
     });
     let elsewhere = concurrent();
     let options = StreamOptions { kind: StreamKind::PerThread, ..StreamOptions::default() };
-    assert_ne!(Host::create_stream(&elsewhere, &options).unwrap().raw(), mine);
+    assert_ne!(elsewhere.create_stream(&options).unwrap().raw(), mine);
 }
 
 #[test]
 fn events_remember_the_time_when_asked() {
     let device = concurrent();
     let stream = stream(&device);
-    let timed = || Host::create_event(&device, EventOptions { timing: true }).unwrap();
+    let timed = || device.create_event(EventOptions { timing: true }).unwrap();
     let (start, end) = (timed(), timed());
     let nap = kernel(&device, |_| {
         std::thread::sleep(Duration::from_millis(20));
         Ok(())
     });
-    Host::record(&stream, &start).unwrap();
+    stream.record(&start).unwrap();
     launch(&stream, &nap).unwrap();
-    assert!(matches!(Host::elapsed(&start, &end).unwrap_err().kind(), ErrorKind::NotReady));
-    Host::record(&stream, &end).unwrap();
+    assert!(matches!(start.elapsed(&end).unwrap_err().kind(), ErrorKind::NotReady));
+    stream.record(&end).unwrap();
     end.synchronize().unwrap();
-    let milliseconds = Host::elapsed(&start, &end).unwrap();
+    let milliseconds = start.elapsed(&end).unwrap();
     assert!((20.0..60_000.0).contains(&milliseconds), "{milliseconds}");
-    assert_eq!(Host::elapsed(&end, &start).unwrap(), -milliseconds);
+    assert_eq!(end.elapsed(&start).unwrap(), -milliseconds);
     let untimed = event(&device);
-    assert!(matches!(Host::elapsed(&start, &untimed).unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
+    assert!(matches!(start.elapsed(&untimed).unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
 }
 
 #[test]
 fn events_of_another_device_cannot_be_recorded() {
     let (one, two) = (concurrent(), concurrent());
-    let error = Host::record(&stream(&one), &event(&two)).unwrap_err();
+    let error = stream(&one).record(&event(&two)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::WrongDevice { what: "event", .. }), "{error}");
 }
 
@@ -324,11 +323,11 @@ fn an_event_after_all_streams_waits_for_each() {
     let held = kernel(&device, move |_| gate.lock().unwrap().recv().map_err(|error| error.to_string()));
     let seen = Arc::new(AtomicUsize::new(0));
     let mark = event(&device);
-    Host::record_device(&device, &mark).unwrap();
+    device.record_device(&mark).unwrap();
     assert!(mark.query().unwrap(), "there was nothing to wait for");
     launch(&streams[0], &held).unwrap();
     launch(&streams[1], &held).unwrap();
-    Host::record_device(&device, &mark).unwrap();
+    device.record_device(&mark).unwrap();
     let count = {
         let seen = Arc::clone(&seen);
         kernel(&device, move |_| {
@@ -336,7 +335,7 @@ fn an_event_after_all_streams_waits_for_each() {
             Ok(())
         })
     };
-    Host::wait(&streams[2], &mark).unwrap();
+    streams[2].wait(&mark).unwrap();
     launch(&streams[2], &count).unwrap();
     assert!(!mark.query().unwrap());
     go.send(()).unwrap();

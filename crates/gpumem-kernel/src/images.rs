@@ -1,6 +1,6 @@
 //! Compiled programs that come with a kernel, and which of them a device can run.
 
-use gpumem_core::{Backend, CompileOptions, Error, ErrorKind, KernelSource, Result};
+use gpumem_core::{Backend, CompileOptions, DriverDevice, Error, ErrorKind, KernelSource, Result};
 use gpumem_runtime::internal::DeviceContext;
 use std::borrow::Cow;
 
@@ -45,13 +45,13 @@ impl Images {
         if self.0.is_empty() {
             return Ok(Err(None));
         }
-        let architecture = &B::info(&context.raw).architecture;
+        let architecture = &context.raw.info().architecture;
         let mut fitting: Vec<_> =
             self.0.iter().filter_map(|image| Some((image.fit(architecture)?, image))).collect();
         fitting.sort_by_key(|(fit, _)| *fit);
         let mut refusal = None;
         for (_, image) in fitting {
-            match context.note_loss(B::compile(&context.raw, &image.source(), &CompileOptions::default())) {
+            match context.note_loss(context.raw.compile(&image.source(), &CompileOptions::default())) {
                 Ok(module) => return Ok(Ok(module)),
                 // Such as PTX that is newer than the driver: another one may do.
                 Err(error)

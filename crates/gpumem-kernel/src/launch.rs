@@ -4,7 +4,9 @@ use super::{
     arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument},
     loaded_module::LoadedModule,
 };
-use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchConfig, Result};
+use gpumem_core::{
+    Backend, Capabilities, DriverDevice, Error, ErrorKind, KernelArguments, LaunchConfig, Result, Stream as _,
+};
 use gpumem_runtime::{
     Device, Scope, Stream,
     internal::{Access, Allocation, DeviceContext, Timeline, Tracked, Work},
@@ -110,8 +112,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let memory = Allocation::program(crate::KEY, device, Box::new(raw.clone()), keeps_open);
         let (context, generation) = (memory.context().clone(), memory.generation());
         let program = Arc::new(LoadedModule::new(memory));
-        let (limits, name) =
-            (Limits::of(B::capabilities(&context.raw), shared_bytes, P::OWN_AXES), name.into());
+        let (limits, name) = (Limits::of(context.raw.capabilities(), shared_bytes, P::OWN_AXES), name.into());
         let loaded = Loaded { raw, program, context, generation, limits, constants, name };
         Self { loaded, parameters: PhantomData }
     }
@@ -250,7 +251,7 @@ impl<B: Backend> Loaded<B> {
     /// Returns what is wrong with the sizes of a launch.
     #[cold]
     fn misfit(&self, dims: &LaunchConfig) -> Error {
-        let has = B::capabilities(&self.context.raw);
+        let has = self.context.raw.capabilities();
         if dims.groups.contains(&0) || dims.group_size.contains(&0) {
             let why = "a launch has at least one group and one work-item along every axis";
             return self.explain(self.context.error(OPERATION, ErrorKind::InvalidArgument { why }));
@@ -341,7 +342,7 @@ impl<B: Backend> Loaded<B> {
         self.program.record_launch(timeline, submission);
         // SAFETY: the arguments are those of the kernel's declaration. The access logs keep their memory alive and
         // order its uses. The author of the declaration promised how the kernel uses them.
-        unsafe { B::launch(raw, &self.raw, dims, arguments) }
+        unsafe { raw.launch(&self.raw, dims, arguments) }
     }
 }
 

@@ -8,8 +8,8 @@ use super::{
     source::text_of,
 };
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource,
-    LaunchConfig, Lowering, Result,
+    Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
+    HostFunction, KernelSource, LaunchConfig, Lowering, Result,
 };
 use gpumem_runtime::{ArrayBase, Device, Storage, StorageMut, Stream};
 use gpumem_simt::ParameterInfo;
@@ -94,7 +94,7 @@ impl UntypedKernelDef {
             (Lowering::Suspend, _, None) => return Err(missing("a kernel without a body for the host")),
             (Lowering::Suspend, _, Some(host)) => {
                 let source = KernelSource::Host(vec![(self.name.clone(), host.clone())]);
-                core.note_loss(B::compile(&core.raw, &source, &options))?
+                core.note_loss(core.raw.compile(&source, &options))?
             }
             (Lowering::Source(_), None, _) => return Err(missing("a kernel without source for a GPU")),
             (Lowering::Source(_), Some(source), _) => {
@@ -103,7 +103,7 @@ impl UntypedKernelDef {
                 cache::program(core, text, &options)?
             }
         };
-        let raw = core.note_loss(B::kernel(&module, &self.name))?;
+        let raw = core.note_loss(module.kernel(&self.name))?;
         let sizes = self.parameters.iter().map(|parameter| parameter.size).collect();
         Ok(UntypedKernel { kernel: Kernel::new(device, raw, &self.name, 0, None, true), sizes })
     }

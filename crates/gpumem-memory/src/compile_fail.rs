@@ -2,7 +2,7 @@
 //!
 //! # Work is enqueued through the gate
 //! ```
-//! # use gpumem_core::{Backend, CopyRegion, Result};
+//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
 //! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
 //! # use std::sync::Arc;
 //! fn copy<B: Backend>(
@@ -12,13 +12,13 @@
 //! ) -> Result<u64> {
 //!     let admitted = timeline.admit(Work::Transfer, "copy", accesses)?;
 //!     // SAFETY: the region lies in the memory of the accesses.
-//!     let submitted = admitted.submit(|raw, _| unsafe { B::copy(raw, region) })?;
+//!     let submitted = admitted.submit(|raw, _| unsafe { raw.copy(region) })?;
 //!     Ok(submitted.submission)
 //! }
 //! ```
 //! Without it there is no stream of the driver's.
 //! ```compile_fail,E0624
-//! # use gpumem_core::{Backend, CopyRegion, Result};
+//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
 //! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
 //! # use std::sync::Arc;
 //! fn copy<B: Backend>(
@@ -27,12 +27,12 @@
 //!     region: &CopyRegion,
 //! ) -> Result<()> {
 //!     // SAFETY: the region lies in the memory of the accesses.
-//!     timeline.with_raw("copy", |raw| unsafe { B::copy(raw, region) })
+//!     timeline.with_raw("copy", |raw| unsafe { raw.copy(region) })
 //! }
 //! ```
 //! The handle for other libraries is none.
-//! ```compile_fail,E0308
-//! # use gpumem_core::{Backend, CopyRegion, Result};
+//! ```compile_fail,E0599
+//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
 //! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
 //! # use std::sync::Arc;
 //! fn copy<B: Backend>(
@@ -42,12 +42,12 @@
 //! ) -> Result<()> {
 //!     let raw = timeline.handle("copy")?;
 //!     // SAFETY: the region lies in the memory of the accesses.
-//!     unsafe { B::copy(&raw, region) }
+//!     unsafe { raw.copy(region) }
 //! }
 //! ```
 //! Nor can an operation say itself that it has been admitted,
 //! ```compile_fail,E0451
-//! # use gpumem_core::{Backend, CopyRegion, Result};
+//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
 //! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
 //! # use std::sync::Arc;
 //! fn copy<B: Backend>(
@@ -57,13 +57,13 @@
 //! ) -> Result<u64> {
 //!     let admitted = Admitted { timeline, work: Work::Transfer, operation: "copy", accesses };
 //!     // SAFETY: the region lies in the memory of the accesses.
-//!     let submitted = admitted.submit(|raw, _| unsafe { B::copy(raw, region) })?;
+//!     let submitted = admitted.submit(|raw, _| unsafe { raw.copy(region) })?;
 //!     Ok(submitted.submission)
 //! }
 //! ```
 //! nor use it twice.
 //! ```compile_fail,E0382
-//! # use gpumem_core::{Backend, CopyRegion, Result};
+//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
 //! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
 //! # use std::sync::Arc;
 //! fn copy<B: Backend>(
@@ -73,9 +73,9 @@
 //! ) -> Result<u64> {
 //!     let admitted = timeline.admit(Work::Transfer, "copy", accesses)?;
 //!     // SAFETY: the region lies in the memory of the accesses.
-//!     admitted.submit(|raw, _| unsafe { B::copy(raw, region) })?;
+//!     admitted.submit(|raw, _| unsafe { raw.copy(region) })?;
 //!     // SAFETY: as above.
-//!     let submitted = admitted.submit(|raw, _| unsafe { B::copy(raw, region) })?;
+//!     let submitted = admitted.submit(|raw, _| unsafe { raw.copy(region) })?;
 //!     Ok(submitted.submission)
 //! }
 //! ```

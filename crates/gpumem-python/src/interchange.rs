@@ -217,8 +217,8 @@ fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArr
 // ---- DLPack ---------------------------------------------------------------------------------------------------------
 
 fn place<S: StorageMut<Backend = AnyBackend>>(view: &ArrayBase<S, IxDyn>) -> Option<DlpackDevice> {
-    use gpumem::Backend as _;
-    AnyBackend::dlpack_device(view.device().ok()?.raw(), view.kind())
+    use gpumem::DriverDevice as _;
+    view.device().ok()?.raw().dlpack_device(view.kind())
 }
 
 pub(crate) fn dlpack_device(array: &DeviceNDArray) -> PyResult<(i32, i32)> {

@@ -85,7 +85,7 @@ pub(crate) struct Found {
 }
 
 impl RocBuffer {
-    /// Takes ownership of memory: [`release`](Self::release) or a reset of the device frees it.
+    /// Takes ownership of memory: [`give_back`](Self::give_back) or a reset of the device frees it.
     pub(crate) fn take(device: &RocDevice, found: Found) -> Self {
         let Found { address, host, bytes, kind, origin } = found;
         if origin != Provenance::Foreign {
@@ -95,7 +95,7 @@ impl RocBuffer {
     }
 
     /// # Safety
-    /// As for [`Backend::allocate`](gpumem_core::Backend::allocate).
+    /// As for [`DriverDevice::allocate`](gpumem_core::DriverDevice::allocate).
     pub(crate) unsafe fn allocate(
         device: &RocDevice,
         request: &AllocationRequest,
@@ -184,7 +184,7 @@ impl RocBuffer {
     }
 
     /// # Safety
-    /// As for [`Backend::register`](gpumem_core::Backend::register).
+    /// As for [`DriverDevice::register`](gpumem_core::DriverDevice::register).
     pub(crate) unsafe fn register(
         device: &RocDevice,
         host: NonNull<u8>,
@@ -247,14 +247,8 @@ impl RocBuffer {
         Ok(buffer)
     }
 
-    /// # Safety
-    /// As for [`Backend::release`](gpumem_core::Backend::release).
-    pub(crate) unsafe fn release(self, device: &RocDevice) -> Result<(), (Self, Error)> {
-        self.give_back(device).map_err(|error| (self, error))
-    }
-
     /// Frees the memory. On a lost device it stays as it is; a reset has freed it already.
-    fn give_back(&self, device: &RocDevice) -> Result<()> {
+    pub(crate) fn give_back(&self, device: &RocDevice) -> Result<()> {
         let operation = match self.origin {
             Provenance::Device(_) => "hipFree",
             Provenance::PageLocked(_) => "hipHostFree",
@@ -270,7 +264,7 @@ impl RocBuffer {
         let held = Held::Memory(self.origin);
         let outcome = device.enter(operation).and_then(|_current| {
             let _turn = device.enqueue_lock().alone();
-            if !device.release(held) {
+            if !device.let_go(held) {
                 return Ok(());
             }
             // SAFETY: the note was there, so the memory is ours; nothing uses it any more.

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// # Safety
-/// As for [`Backend::copy`](gpumem_core::Backend::copy).
+/// As for [`Stream::copy`](gpumem_core::Stream::copy).
 pub(crate) unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()> {
     let device = &stream.owner.device;
     let route = Route::new(device, region);

@@ -40,14 +40,14 @@ pub(crate) struct Inner {
     pub(crate) capabilities: Capabilities,
     pub(crate) limits: Limits,
     /// Number of resets so far. Objects of an earlier generation are not passed to HIP any more.
-    generation: AtomicU64,
-    loss: LostState,
-    held: Mutex<BTreeSet<Held>>,
+    pub(crate) generation: AtomicU64,
+    pub(crate) loss: LostState,
+    pub(crate) held: Mutex<BTreeSet<Held>>,
     /// The table of [`words`](RocDevice::words), and the generation that has made it.
     words: Mutex<Option<(u64, u64)>>,
     pub(crate) packers: Packers,
     /// Ordinals of the devices whose memory this one may reach.
-    peers: Mutex<BTreeSet<usize>>,
+    pub(crate) peers: Mutex<BTreeSet<usize>>,
 }
 
 /// The parts of an open device.
@@ -128,7 +128,7 @@ impl RocDevice {
     }
 
     /// Removes the note: the caller then releases the handle. Returns `false` if a reset was faster.
-    pub(crate) fn release(&self, held: Held) -> bool {
+    pub(crate) fn let_go(&self, held: Held) -> bool {
         self.0.held.lock().remove(&held)
     }
 
@@ -228,60 +228,26 @@ impl RocDevice {
         Ok(memory)
     }
 
-    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
-        const OPERATION: &str = "hipMemGetInfo";
-        let _current = self.enter(OPERATION)?;
-        self.memory().map_err(|status| self.failure(status, OPERATION))
-    }
-
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        const OPERATION: &str = "hipDeviceSynchronize";
-        let _current = self.enter(OPERATION)?;
-        let _turn = self.enqueue_lock().alone();
-        // SAFETY: the device is current.
-        self.check(unsafe { self.hip().hipDeviceSynchronize() }, OPERATION)
-    }
-
-    /// Releases all handles, then resets the device.
-    ///
-    /// # Safety
-    /// As for [`Backend::reset`](gpumem_core::Backend::reset).
-    pub(crate) unsafe fn reset(&self) -> Result<()> {
-        const OPERATION: &str = "hipDeviceReset";
-        // A lost device may be reset: it is what a reset is for.
-        self.0.driver.origin.check(NAME, OPERATION)?;
-        let hip = self.hip();
-        let _current = Current::enter(hip, self.0.handle).map_err(|status| status.error(OPERATION))?;
-        self.0.generation.fetch_add(1, Ordering::AcqRel);
-        let _turn = self.enqueue_lock().alone();
-        // Work that is under way must be over before its memory goes; on a lost device there is none.
-        // SAFETY: the device is current.
-        let waited = Status::from(unsafe { hip.hipDeviceSynchronize() });
-        let held = std::mem::take(&mut *self.0.held.lock());
-        for held in held {
-            // SAFETY: the caller uses nothing of the device any more, and the note says which kind of handle it is.
-            let status = unsafe { give_back(hip, held) };
-            if !status.is_success() {
-                tracing::warn!("{held:?} could not be released in a reset: {status}");
+    /// Beginning and length of the allocation that an address lies in. The device is current.
+    pub(crate) fn allocation(&self, address: u64) -> Result<(u64, usize)> {
+        const OPERATION: &str = "hipMemGetAddressRange";
+        let (mut base, mut bytes) = (null_mut(), 0);
+        let address = with_exposed_provenance_mut(address as usize);
+        // SAFETY: places for an address and a size; HIP looks the address up without reading from it.
+        match Status::from(unsafe { self.hip().hipMemGetAddressRange(&mut base, &mut bytes, address) }) {
+            Status::NOT_FOUND | Status::INVALID_VALUE | Status::INVALID_DEVICE_POINTER => {
+                self.forget_last_error();
+                let why = "the address lies in no allocation of the device";
+                Err(Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why }))
             }
+            status => self.check(status, OPERATION).map(|()| (base.expose_provenance() as u64, bytes)),
         }
-        self.0.peers.lock().clear();
-        // SAFETY: as above.
-        let status = Status::from(unsafe { hip.hipDeviceReset() });
-        self.forget_last_error();
-        if let Err(status) = status.ok().and_then(|()| if waited.is_sticky() { Err(waited) } else { Ok(()) })
-        {
-            // Some faults outlive a reset.
-            return Err(self.0.loss.error(NAME, OPERATION, || format!("{status} in {OPERATION}")));
-        }
-        self.0.loss.forget();
-        Ok(())
     }
 }
 
 /// # Safety
 /// It is ours, and nothing uses it any more.
-unsafe fn give_back(hip: &Hip, held: Held) -> Status {
+pub(crate) unsafe fn give_back(hip: &Hip, held: Held) -> Status {
     // SAFETY: passed on to the caller; the addresses are those that HIP gave out.
     unsafe {
         match held {
@@ -344,7 +310,7 @@ impl Owner {
             return Ok(());
         }
         let outcome = self.device.enter(operation).and_then(|_current| {
-            if !self.device.release(held) {
+            if !self.device.let_go(held) {
                 return Ok(());
             }
             // Memory is freed after all work of the device.

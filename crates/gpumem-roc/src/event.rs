@@ -47,32 +47,6 @@ impl RocEvent {
     fn held(&self) -> Held {
         Held::Event(self.raw.expose_provenance())
     }
-
-    pub(crate) fn destroy(mut self) -> Result<()> {
-        self.owned = false;
-        self.owner.destroy("hipEventDestroy", self.held())
-    }
-
-    pub(crate) fn elapsed(start: &Self, end: &Self) -> Result<f32> {
-        const OPERATION: &str = "hipEventElapsedTime";
-        let invalid = |why| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        if !(start.timing && end.timing) {
-            return Err(invalid("an event does not remember the time"));
-        }
-        start.owner.check(OPERATION, "event")?;
-        let device = &end.owner.device;
-        let _current = end.owner.enter(OPERATION, "event")?;
-        let mut milliseconds = 0.0;
-        // SAFETY: a place for a number; both handles are alive.
-        let status = unsafe { device.hip().hipEventElapsedTime(&mut milliseconds, start.raw, end.raw) };
-        match Status::from(status) {
-            Status::INVALID_HANDLE => {
-                device.forget_last_error();
-                Err(invalid("an event has not been recorded, or the events are of two devices"))
-            }
-            status => device.check(status, OPERATION).map(|()| milliseconds),
-        }
-    }
 }
 
 // SAFETY: the result is the driver's answer.
@@ -91,6 +65,32 @@ unsafe impl Event for RocEvent {
         let _current = self.owner.enter(OPERATION, "event")?;
         // SAFETY: the handle is alive.
         device.check(unsafe { device.hip().hipEventSynchronize(self.raw) }, OPERATION)
+    }
+
+    fn destroy(mut self) -> Result<()> {
+        self.owned = false;
+        self.owner.destroy("hipEventDestroy", self.held())
+    }
+
+    fn elapsed(&self, end: &Self) -> Result<f32> {
+        const OPERATION: &str = "hipEventElapsedTime";
+        let invalid = |why| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
+        if !(self.timing && end.timing) {
+            return Err(invalid("an event does not remember the time"));
+        }
+        self.owner.check(OPERATION, "event")?;
+        let device = &end.owner.device;
+        let _current = end.owner.enter(OPERATION, "event")?;
+        let mut milliseconds = 0.0;
+        // SAFETY: a place for a number; both handles are alive.
+        let status = unsafe { device.hip().hipEventElapsedTime(&mut milliseconds, self.raw, end.raw) };
+        match Status::from(status) {
+            Status::INVALID_HANDLE => {
+                device.forget_last_error();
+                Err(invalid("an event has not been recorded, or the events are of two devices"))
+            }
+            status => device.check(status, OPERATION).map(|()| milliseconds),
+        }
     }
 }
 

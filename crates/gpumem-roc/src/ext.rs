@@ -3,13 +3,13 @@
 use crate::{
     Agent, Grain, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent, RocModule,
     buffer::Found,
-    hsa, ipc, pin,
+    hsa, pin,
     pointer::{self, Pointer},
     provenance::Provenance,
 };
 use gpumem_core::{
-    AllocationRequest, Backend, Barrier, BarrierPoint, EventOptions, Lowering, MappedOptions, MemoryKind,
-    Result,
+    AllocationRequest, Backend, Barrier, BarrierPoint, DriverDevice, DriverModule, EventOptions, Lowering,
+    MappedOptions, MemoryKind, Result,
 };
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
@@ -33,14 +33,14 @@ pub trait RocExt: Backend {
     /// How the lanes of a wavefront work together on this device.
     fn wavefront(device: &Self::Device) -> Wavefront;
 
-    /// Allocates device or mapped memory of a grain. [`Backend::allocate`] takes coarse device memory and fine mapped
-    /// memory; managed and pinned memory have no choice.
+    /// Allocates device or mapped memory of a grain. [`DriverDevice::allocate`](gpumem_core::DriverDevice::allocate)
+    /// takes coarse device memory and fine mapped memory; managed and pinned memory have no choice.
     ///
     /// # Safety
-    /// As for [`Backend::allocate`].
+    /// As for [`DriverDevice::allocate`](gpumem_core::DriverDevice::allocate).
     ///
     /// # Errors
-    /// As for [`Backend::allocate`].
+    /// As for [`DriverDevice::allocate`](gpumem_core::DriverDevice::allocate).
     unsafe fn allocate_grained(
         device: &Self::Device,
         request: &AllocationRequest,
@@ -72,7 +72,8 @@ pub trait RocExt: Backend {
     /// Returns the error of the HSA runtime.
     fn pools(agent: &Agent) -> Result<Vec<Pool>>;
 
-    /// Allocates from a pool, for the agents named and the pool's own. [`Backend::release`] gives it back.
+    /// Allocates from a pool, for the agents named and the pool's own.
+    /// [`DriverDevice::release`](gpumem_core::DriverDevice::release) gives it back.
     ///
     /// # Safety
     /// * The contents are not read before they were written.
@@ -173,7 +174,7 @@ impl RocExt for Roc {
     }
 
     fn wavefront(device: &RocDevice) -> Wavefront {
-        let barrier = Self::barrier(device);
+        let barrier = device.barrier();
         Wavefront { size: barrier.wave_size(), barrier: barrier.lowering(BarrierPoint::Wave) }
     }
 
@@ -257,7 +258,7 @@ impl RocExt for Roc {
 
     fn allocation_of(device: &RocDevice, address: u64) -> Result<(u64, usize)> {
         let _current = device.enter("hipMemGetAddressRange")?;
-        ipc::range(device, address)
+        device.allocation(address)
     }
 
     fn pointer(device: &RocDevice, address: u64) -> Result<Option<Pointer>> {
@@ -265,6 +266,6 @@ impl RocExt for Roc {
     }
 
     fn global(module: &RocModule, name: &str) -> Result<(u64, usize)> {
-        module.global(name)
+        module.variable(name)
     }
 }

@@ -10,7 +10,7 @@ use std::{ffi::c_void, ptr::with_exposed_provenance_mut};
 const ROWS_ONE_BY_ONE: usize = 8;
 
 /// # Safety
-/// As for [`Backend::fill`](gpumem_core::Backend::fill).
+/// As for [`Stream::fill`](gpumem_core::Stream::fill).
 pub(crate) unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {
     let device = &stream.owner.device;
     let Fill { pattern, count, rows, pitch, .. } = *fill;

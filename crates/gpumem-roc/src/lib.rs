@@ -33,12 +33,10 @@ mod hsa;
 mod hsa_runtime;
 mod image;
 mod info;
-mod ipc;
 mod managed;
 mod module;
 mod pack;
 mod packers;
-mod peer;
 mod pin;
 mod pointer;
 mod probe;
@@ -46,7 +44,6 @@ mod provenance;
 mod registry;
 mod stream;
 
-pub use backend::Roc;
 pub use barrier::RocBarrier;
 pub use buffer::{Grain, RocBuffer};
 pub use device::RocDevice;
@@ -60,3 +57,7 @@ pub use stream::RocStream;
 
 /// The name of the backend in selectors and errors.
 const NAME: &str = "roc";
+
+/// AMD GPUs through ROCm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Roc;

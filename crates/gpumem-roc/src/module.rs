@@ -1,13 +1,15 @@
 //! Programs and kernels.
 
 use crate::{
-    NAME,
+    NAME, Roc,
     device::{Held, Owner, RocDevice},
     error::Status,
     hiprtc, image,
     stream::RocStream,
 };
-use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result};
+use gpumem_core::{
+    CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
+};
 use gpumem_hip_sys::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
 use std::{
     ffi::{CString, c_void},
@@ -81,8 +83,32 @@ impl RocModule {
         device.hold(Held::Module(raw.expose_provenance()));
         Ok(Self(Arc::new(Loaded { owner, raw, _image: image })))
     }
+}
 
-    pub(crate) fn kernel(&self, name: &str) -> Result<RocKernel> {
+// SAFETY: the address and the length of a variable are HIP's answer.
+unsafe impl DriverModule<Roc> for RocModule {
+    fn variable(&self, name: &str) -> Result<(u64, usize)> {
+        const OPERATION: &str = "hipModuleGetGlobal";
+        let why = "the module has no variable of that name";
+        let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
+        let symbol = c_name(name).ok_or_else(missing)?;
+        let Loaded { owner, raw, .. } = &*self.0;
+        let device = &owner.device;
+        let _current = owner.enter(OPERATION, "module")?;
+        let (mut address, mut bytes) = (null_mut(), 0);
+        // SAFETY: places for an address and a size; the module is alive; the name ends with a zero.
+        match Status::from(unsafe {
+            device.hip().hipModuleGetGlobal(&mut address, &mut bytes, *raw, symbol.as_ptr())
+        }) {
+            Status::NOT_FOUND => {
+                device.forget_last_error();
+                Err(missing())
+            }
+            status => device.check(status, OPERATION).map(|()| (address.expose_provenance() as u64, bytes)),
+        }
+    }
+
+    fn kernel(&self, name: &str) -> Result<RocKernel> {
         const OPERATION: &str = "hipModuleGetFunction";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::NoSuchKernel { name: name.to_owned() });
         let symbol = c_name(name).ok_or_else(missing)?;
@@ -108,28 +134,6 @@ impl RocModule {
         let shared_bytes = read(Attribute::HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         let found = Function { module: self.clone(), function, max_group_size, shared_bytes };
         Ok(RocKernel(Arc::new(found)))
-    }
-
-    /// Address and length of a variable in global or constant memory.
-    pub(crate) fn global(&self, name: &str) -> Result<(u64, usize)> {
-        const OPERATION: &str = "hipModuleGetGlobal";
-        let why = "the module has no variable of that name";
-        let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        let symbol = c_name(name).ok_or_else(missing)?;
-        let Loaded { owner, raw, .. } = &*self.0;
-        let device = &owner.device;
-        let _current = owner.enter(OPERATION, "module")?;
-        let (mut address, mut bytes) = (null_mut(), 0);
-        // SAFETY: places for an address and a size; the module is alive; the name ends with a zero.
-        match Status::from(unsafe {
-            device.hip().hipModuleGetGlobal(&mut address, &mut bytes, *raw, symbol.as_ptr())
-        }) {
-            Status::NOT_FOUND => {
-                device.forget_last_error();
-                Err(missing())
-            }
-            status => device.check(status, OPERATION).map(|()| (address.expose_provenance() as u64, bytes)),
-        }
     }
 }
 
@@ -163,7 +167,7 @@ impl RocKernel {
     }
 
     /// # Safety
-    /// As for [`Backend::launch`](gpumem_core::Backend::launch).
+    /// As for [`Stream::launch`](gpumem_core::Stream::launch).
     pub(crate) unsafe fn launch(
         &self,
         stream: &RocStream,

@@ -8,7 +8,7 @@ use crate::{
     probe,
     provenance::{self, Provenance},
 };
-use gpumem_core::{Error, ErrorKind, MemoryInfo, Result};
+use gpumem_core::{DriverDevice, Error, ErrorKind, MemoryInfo, Result};
 use gpumem_hsa_sys::hsa_agent_t;
 use std::{
     ffi::c_void,
@@ -107,7 +107,7 @@ impl Registered {
             };
             if let Err(status) = HsaStatus::from(answer).ok() {
                 if !is_hint {
-                    device.release(held);
+                    device.let_go(held);
                 }
                 return Err(match status {
                     HsaStatus::OUT_OF_RESOURCES => {
@@ -152,7 +152,7 @@ impl Registered {
             return HsaStatus::from(answer).ok().map_err(|status| status.error(operation));
         }
         // A reset may have been faster.
-        if !self.device.release(Held::Memory(Provenance::Locked(place.expose_provenance()))) {
+        if !self.device.let_go(Held::Memory(Provenance::Locked(place.expose_provenance()))) {
             return Ok(());
         }
         // SAFETY: the note was there, so the memory is locked; the caller uses it on no device any more.

@@ -1,11 +1,8 @@
 //! Queues of work.
 
-use crate::{
-    device::{Held, Owner, RocDevice},
-    event::RocEvent,
-};
-use gpumem_core::{Event, EventOptions, RawStream, Result, Stream, StreamKind, StreamOptions};
-use gpumem_hip_sys::{hipStream_t, hipStreamCaptureStatus, hipStreamDefault, hipStreamNonBlocking};
+use crate::device::{Held, Owner, RocDevice};
+use gpumem_core::{Result, StreamKind, StreamOptions};
+use gpumem_hip_sys::{hipStream_t, hipStreamDefault, hipStreamNonBlocking};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 /// HIP's name for the default stream that orders itself with all blocking streams: of the device that is current.
@@ -20,7 +17,7 @@ const PER_THREAD: usize = 2;
 pub struct RocStream {
     pub(crate) owner: Owner,
     pub(crate) raw: hipStream_t,
-    owned: bool,
+    pub(crate) owned: bool,
 }
 
 // SAFETY: a stream handle is a name that HIP takes from any thread, and its functions are thread-safe.
@@ -51,80 +48,8 @@ impl RocStream {
         Ok(Self { owner, raw, owned: true })
     }
 
-    pub(crate) fn wrap(device: &RocDevice, raw: RawStream) -> Result<Self> {
-        device.check_alive("wrap_stream")?;
-        let raw: hipStream_t = with_exposed_provenance_mut(raw.0 as usize);
-        Ok(Self { owner: Owner::new(device), raw, owned: false })
-    }
-
-    fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> Held {
         Held::Stream(self.raw.expose_provenance())
-    }
-
-    pub(crate) fn destroy(mut self) -> Result<()> {
-        if !std::mem::take(&mut self.owned) {
-            return Ok(());
-        }
-        self.owner.destroy("hipStreamDestroy", self.held())
-    }
-
-    pub(crate) fn is_capturing(&self) -> Result<bool> {
-        const OPERATION: &str = "hipStreamIsCapturing";
-        let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
-        let mut state = hipStreamCaptureStatus::hipStreamCaptureStatusNone;
-        // SAFETY: a place for the state.
-        device.check(unsafe { device.hip().hipStreamIsCapturing(self.raw, &mut state) }, OPERATION)?;
-        Ok(state != hipStreamCaptureStatus::hipStreamCaptureStatusNone)
-    }
-
-    pub(crate) fn record(&self, event: &RocEvent) -> Result<()> {
-        const OPERATION: &str = "hipEventRecord";
-        event.owner.check(OPERATION, "event")?;
-        let device = &self.owner.device;
-        let _turn = device.enqueue_lock().shared();
-        let _current = self.owner.enter(OPERATION, "stream")?;
-        // SAFETY: both handles are alive and of this device.
-        device.check(unsafe { device.hip().hipEventRecord(event.raw, self.raw) }, OPERATION)
-    }
-
-    pub(crate) fn wait(&self, event: &RocEvent) -> Result<()> {
-        const OPERATION: &str = "hipStreamWaitEvent";
-        event.owner.check(OPERATION, "event")?;
-        let device = &self.owner.device;
-        let _turn = device.enqueue_lock().shared();
-        let _current = self.owner.enter(OPERATION, "stream")?;
-        // SAFETY: both handles are alive; the event may be another device's.
-        device.check(unsafe { device.hip().hipStreamWaitEvent(self.raw, event.raw, 0) }, OPERATION)
-    }
-}
-
-// SAFETY: the result is the driver's answer.
-unsafe impl Stream for RocStream {
-    fn synchronize(&self) -> Result<()> {
-        const OPERATION: &str = "hipStreamSynchronize";
-        let device = &self.owner.device;
-        if device.enqueue_lock().are_needed() {
-            // A wait for the stream while others enqueue there is not true: see `EnqueueLock`. One for an event is.
-            let event = RocEvent::create(device, EventOptions::default(), false)?;
-            self.record(&event)?;
-            return event.synchronize().map_err(|error| error.in_operation(OPERATION));
-        }
-        let _current = self.owner.enter(OPERATION, "stream")?;
-        // SAFETY: the handle is alive.
-        device.check(unsafe { device.hip().hipStreamSynchronize(self.raw) }, OPERATION)
-    }
-
-    fn query(&self) -> Result<bool> {
-        const OPERATION: &str = "hipStreamQuery";
-        let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
-        // SAFETY: the handle is alive.
-        device.check_ready(unsafe { device.hip().hipStreamQuery(self.raw) }, OPERATION)
-    }
-
-    fn raw(&self) -> RawStream {
-        RawStream(self.raw.expose_provenance() as u64)
     }
 }
 

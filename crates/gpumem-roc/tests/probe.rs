@@ -1,6 +1,6 @@
 //! On every machine, with a driver and without, every entry point gives one typed answer and does not panic.
 
-use gpumem_core::{Backend, DeviceSelector, ErrorKind, LoadFailure};
+use gpumem_core::{Backend, DeviceSelector, DriverDevice, ErrorKind, LoadFailure};
 use gpumem_roc::Roc;
 
 #[test]
@@ -13,7 +13,7 @@ fn every_entry_point_gives_the_same_answer() {
             let devices = devices.unwrap();
             assert!(!devices.is_empty(), "a driver that works has a device");
             let device = opened.unwrap();
-            assert_eq!(Roc::info(&device), &devices[0]);
+            assert_eq!(device.info(), &devices[0]);
         }
         // The driver works and there is nothing to drive.
         Err(error) if devices.is_ok() => {

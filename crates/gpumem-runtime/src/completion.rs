@@ -1,6 +1,6 @@
 //! Futures that are ready once work is done.
 
-use gpumem_core::{Backend, Result, process::ProcessGuard};
+use gpumem_core::{Backend, DriverDevice, Result, process::ProcessGuard};
 use gpumem_memory::track::{Span, Timeline};
 use parking_lot::Mutex;
 use std::{
@@ -55,7 +55,7 @@ impl Completion {
         if let Err(error) = outcome {
             shared.lock().result = Some(Err(error));
         }
-        Self { shared, origin: timeline.context.origin, backend: B::info(&timeline.context.raw).backend }
+        Self { shared, origin: timeline.context.origin, backend: timeline.context.raw.info().backend }
     }
 }
 

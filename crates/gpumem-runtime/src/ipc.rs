@@ -7,7 +7,9 @@
 use crate::{
     ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, device::Allocation,
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result};
+use gpumem_core::{
+    Backend, DriverDevice, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result,
+};
 use ndarray::{Array, Dimension};
 use std::{fmt, marker::PhantomData};
 
@@ -119,7 +121,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let core = self.memory.core();
         let start = self.memory.address().wrapping_add(extent.start as u64);
         // SAFETY: the range is that of this array, which is alive; for later the caller vouches.
-        let memory = unsafe { S::Backend::export_memory(&core.raw, start, extent.len()) };
+        let memory = unsafe { core.raw.export_memory(start, extent.len()) };
         Ok(IpcArrayHandle {
             memory: core.note_loss(memory).map_err(|error| error.in_operation(OPERATION))?,
             shape: self.shape().to_vec(),
@@ -189,7 +191,7 @@ impl<B: Backend> Device<B> {
         layout.check_alignment(align_of::<T>()).map_err(fail)?;
         // SAFETY: the caller's promise.
         let memory =
-            Allocation::opened(self, OPERATION, || unsafe { B::open_memory(self.raw(), &array.memory) })?;
+            Allocation::opened(self, OPERATION, || unsafe { self.raw().open_memory(&array.memory) })?;
         crate::array::check_address::<T, B>(self.core(), OPERATION, memory.address())?;
         Ok(IpcArray(ArrayBase::over(memory, layout)))
     }

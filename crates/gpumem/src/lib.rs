@@ -228,9 +228,9 @@ pub use {bytemuck, half, num_complex};
 
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
-    DescriptorError, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, Extents,
-    Failure, LaunchConfig, LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo,
-    MemoryKind, RawStream, Result, StreamKind, StreamOptions,
+    DescriptorError, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, DriverDevice, Element, Error,
+    ErrorKind, Extents, Failure, LaunchConfig, LayoutError, LoadError, LoadFailure, Location, MappedOptions,
+    MemoryInfo, MemoryKind, RawStream, Result, StreamKind, StreamOptions,
 };
 
 #[cfg(all(doctest, feature = "host"))]

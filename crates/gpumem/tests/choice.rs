@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use gpumem::{AnyBackend, Backend, DeviceSelector, Error, ErrorKind};
+use gpumem_core::DriverDevice;
 use std::process::Command;
 
 /// Set in the child processes, which run the same test again with another environment.
@@ -29,7 +30,7 @@ fn tell() {
         Err(error) => println!("failed {error}"),
     }
     match AnyBackend::open_default() {
-        Ok(device) => println!("opened {}:{}", device.backend(), AnyBackend::info(&device).ordinal),
+        Ok(device) => println!("opened {}:{}", device.backend(), device.info().ordinal),
         Err(error) => println!("not opened {error}"),
     }
     match AnyBackend::open_first_available() {

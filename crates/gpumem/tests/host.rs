@@ -4,8 +4,9 @@
 
 use gpumem::{AnyBackend, Backend, DeviceSelector, ErrorKind, MemoryKind, host::Host};
 use gpumem_core::{
-    AllocationRequest, CompileOptions, CopyRegion, DeviceBuffer, EventOptions, Fill, HostFunction,
-    HostLaunch, KernelArguments, KernelSource, LaunchConfig, Pattern, Space, Stream, StreamOptions,
+    AllocationRequest, CompileOptions, CopyRegion, DeviceBuffer, DriverDevice, DriverModule, Event as _,
+    EventOptions, Fill, HostFunction, HostLaunch, KernelArguments, KernelSource, LaunchConfig, Pattern,
+    Space, Stream, StreamOptions,
 };
 use std::sync::{
     Arc,
@@ -19,18 +20,18 @@ fn open<B: Backend>() -> B::Device {
 fn allocate<B: Backend>(device: &B::Device, bytes: usize) -> B::Buffer {
     let request = AllocationRequest { bytes, align: 8, kind: MemoryKind::Device };
     // SAFETY: the request is well formed, and the memory is filled before it is read.
-    unsafe { B::allocate(device, &request) }.unwrap()
+    unsafe { device.allocate(&request) }.unwrap()
 }
 
 fn stream<B: Backend>(device: &B::Device) -> B::Stream {
-    B::create_stream(device, &StreamOptions::default()).unwrap()
+    device.create_stream(&StreamOptions::default()).unwrap()
 }
 
 /// Fills on one stream, reads on another after an event, and frees the memory.
 fn filled_and_read<B: Backend>() -> Vec<u32> {
     let device = open::<B>();
     let (producer, consumer) = (stream::<B>(&device), stream::<B>(&device));
-    let filled = B::create_event(&device, EventOptions::default()).unwrap();
+    let filled = device.create_event(EventOptions::default()).unwrap();
     let buffer = allocate::<B>(&device, 40);
     assert_eq!((buffer.len(), buffer.kind()), (40, MemoryKind::Device));
 
@@ -42,19 +43,19 @@ fn filled_and_read<B: Backend>() -> Vec<u32> {
     // SAFETY: both sides are 40 bytes long and live until the streams have been waited for below; the event orders the
     // copy after the fill.
     unsafe {
-        B::fill(&producer, &fill).unwrap();
-        B::record(&producer, &filled).unwrap();
-        B::wait(&consumer, &filled).unwrap();
-        B::copy(&consumer, &region).unwrap();
+        producer.fill(&fill).unwrap();
+        producer.record(&filled).unwrap();
+        consumer.wait(&filled).unwrap();
+        consumer.copy(&region).unwrap();
     }
     consumer.synchronize().unwrap();
     assert_eq!(consumer.query(), Ok(true));
 
     // SAFETY: the buffer is this device's, and nothing that uses it is pending.
-    unsafe { B::release(&device, buffer) }.map_err(|(_, error)| error).unwrap();
-    B::destroy_event(&device, filled).unwrap();
-    B::destroy_stream(&device, producer).unwrap();
-    B::destroy_stream(&device, consumer).unwrap();
+    unsafe { device.release(buffer) }.map_err(|(_, error)| error).unwrap();
+    filled.destroy().unwrap();
+    producer.destroy().unwrap();
+    consumer.destroy().unwrap();
     read
 }
 
@@ -76,13 +77,13 @@ fn launched<B: Backend>(number: u32) -> u32 {
         Ok(())
     });
     let source = KernelSource::Host(vec![("keep".to_owned(), function)]);
-    let module = B::compile(&device, &source, &CompileOptions::default()).unwrap();
-    let kernel = B::kernel(&module, "keep").unwrap();
+    let module = device.compile(&source, &CompileOptions::default()).unwrap();
+    let kernel = module.kernel("keep").unwrap();
     let arguments = KernelArguments::new().with(number);
     // SAFETY: the function takes one number and reaches no memory of the device.
-    unsafe { B::launch(&stream, &kernel, &LaunchConfig::linear(3, 1), &arguments) }.unwrap();
+    unsafe { stream.launch(&kernel, &LaunchConfig::linear(3, 1), &arguments) }.unwrap();
     stream.synchronize().unwrap();
-    assert!(matches!(B::kernel(&module, "lose").unwrap_err().kind(), ErrorKind::NoSuchKernel { .. }));
+    assert!(matches!(module.kernel("lose").unwrap_err().kind(), ErrorKind::NoSuchKernel { .. }));
     seen.load(Ordering::Relaxed)
 }
 
@@ -96,10 +97,10 @@ fn kernels_run_through_the_choice() {
 fn the_device_is_the_backends_own() {
     let any = open::<AnyBackend>();
     let own = any.typed::<Host>().unwrap();
-    assert_eq!(AnyBackend::info(&any), Host::info(own));
-    assert_eq!(AnyBackend::capabilities(&any), Host::capabilities(own));
-    assert_eq!(AnyBackend::info(&any).backend, "host");
-    assert_eq!(AnyBackend::memory_info(&any).unwrap().total, Host::memory_info(own).unwrap().total);
+    assert_eq!(any.info(), own.info());
+    assert_eq!(any.capabilities(), own.capabilities());
+    assert_eq!(any.info().backend, "host");
+    assert_eq!(any.memory_info().unwrap().total, own.memory_info().unwrap().total);
 }
 
 #[test]
@@ -117,13 +118,13 @@ fn objects_of_host_and_cuda_do_not_mix() {
     // Without a GPU the same is tested with made-up backends, in the unit tests of the dispatch.
     let Ok(gpu) = AnyBackend::open(&DeviceSelector::ordinal("cuda", 0)) else { return };
     let host = open::<AnyBackend>();
-    let event = AnyBackend::create_event(&gpu, EventOptions::default()).unwrap();
+    let event = gpu.create_event(EventOptions::default()).unwrap();
     let mismatch = ErrorKind::BackendMismatch { left: "host", right: "cuda" };
-    assert_eq!(AnyBackend::record(&stream::<AnyBackend>(&host), &event).unwrap_err().kind(), &mismatch);
+    assert_eq!(stream::<AnyBackend>(&host).record(&event).unwrap_err().kind(), &mismatch);
     let buffer = allocate::<AnyBackend>(&gpu, 64);
     // SAFETY: nothing uses the buffer, and the host does not take it.
-    let (buffer, error) = unsafe { AnyBackend::release(&host, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { host.release(buffer) }.unwrap_err();
     assert_eq!(error.kind(), &mismatch);
     // SAFETY: the buffer is this device's, and nothing uses it.
-    unsafe { AnyBackend::release(&gpu, buffer) }.unwrap();
+    unsafe { gpu.release(buffer) }.unwrap();
 }

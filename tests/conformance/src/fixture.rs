@@ -2,7 +2,8 @@
 
 use crate::{Verdict, skip};
 use gpumem_core::{
-    Backend, CompileOptions, ErrorKind, HostFunction, KernelArguments, KernelSource, LaunchConfig, Result,
+    Backend, CompileOptions, DriverDevice, DriverModule, ErrorKind, HostFunction, KernelArguments,
+    KernelSource, LaunchConfig, Result, Stream as _,
 };
 use gpumem_runtime::{Device, Stream};
 use std::{cell::Cell, cell::RefCell, collections::HashMap, fmt, rc::Rc, thread, time::Duration};
@@ -91,8 +92,8 @@ impl<B: Backend> Lab<B> {
         // SAFETY: the kernel touches no memory, and runs on the scope's stream.
         unsafe {
             stream.raw_scope(&[], |parts| {
-                let raw = B::wrap_stream(device.raw(), parts.stream)?;
-                B::launch(&raw, &kernel, &LaunchConfig::linear(1, 1), &arguments)
+                let raw = device.raw().wrap_stream(parts.stream)?;
+                raw.launch(&kernel, &LaunchConfig::linear(1, 1), &arguments)
             })?
         }
     }
@@ -112,9 +113,9 @@ impl<B: Backend> Lab<B> {
         ];
         let mut found = None;
         for source in &sources {
-            match B::compile(device.raw(), source, &CompileOptions::default()) {
+            match device.raw().compile(source, &CompileOptions::default()) {
                 Ok(module) => {
-                    found = Some(B::kernel(&module, "delay")?);
+                    found = Some(module.kernel("delay")?);
                     break;
                 }
                 // No kernels of that form, or no compiler on this machine.

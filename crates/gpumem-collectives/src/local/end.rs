@@ -16,7 +16,7 @@ use crate::{
 };
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
-    process::PerProcess,
+    Stream as _, process::PerProcess,
 };
 use gpumem_runtime::{Stream, internal::Work};
 use std::{
@@ -143,7 +143,7 @@ impl<B: Backend> Engine<B> for End {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped: an attendee that is dropped waits until no thread moves bytes. If it ends well, each destination
             // was written as a whole; a destination that is not written is not among the accesses.
-            unsafe { B::enqueue_future(raw, future) }
+            unsafe { raw.enqueue_future(future) }
         });
         if let Err(error) = &submitted
             && error.is_device_lost()

@@ -17,6 +17,7 @@ use crate::{
 };
 use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
+    Stream as _,
 };
 use gpumem_runtime::{Stream, internal::Work};
 use std::{
@@ -86,7 +87,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         let submitted = admitted.submit(|raw, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped, and only while it is polled. If it ends well, each destination was written as a whole.
-            unsafe { B::enqueue_future(raw, future) }
+            unsafe { raw.enqueue_future(future) }
         });
         if let Some(observed) = observed.filter(|_| submitted.is_ok()) {
             observed.end(timeline, writers);

@@ -36,7 +36,7 @@ fn load(device: &CudaDevice) -> Result<Functions> {
 }
 
 /// # Safety
-/// As for [`Backend::copy_strided`](gpumem_core::Backend::copy_strided).
+/// As for [`Stream::copy_strided`](gpumem_core::Stream::copy_strided).
 pub(crate) unsafe fn copy_strided(stream: &CudaStream, copy: &StridedCopy) -> Result<()> {
     const OPERATION: &str = "copy_strided";
     let device = &stream.owner.device;

@@ -7,8 +7,8 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, DeviceSelector, Event, EventOptions, Fill, KernelArguments,
-    LaunchConfig, MemoryKind, Pattern, Space, Stream, StreamKind, StreamOptions,
+    Backend, CopyRegion, DeviceBuffer, DeviceSelector, DriverDevice, Event, EventOptions, Fill,
+    KernelArguments, LaunchConfig, MemoryKind, Pattern, Space, Stream, StreamKind, StreamOptions,
 };
 use gpumem_cuda::{CUcontext, Cuda, CudaExt};
 use std::ptr::null_mut;
@@ -54,17 +54,17 @@ fn with_each(lab: &Lab, body: impl Fn(u8, &dyn Fn(&dyn Fn())) + Sync) {
 /// The mark is reached on the stream that it was put on.
 fn events(lab: &Lab) -> Result<(), Skip> {
     let named = StreamOptions { kind: StreamKind::Legacy, ..StreamOptions::default() };
-    let named = Cuda::create_stream(&lab.device, &named).unwrap();
+    let named = lab.device.create_stream(&named).unwrap();
     with_each(lab, |_, with| {
         let (producer, consumer) = (lab.stream(), lab.stream());
         let events: Vec<_> =
-            (0..3).map(|_| Cuda::create_event(&lab.device, EventOptions::default()).unwrap()).collect();
+            (0..3).map(|_| lab.device.create_event(EventOptions::default()).unwrap()).collect();
         let gate = lab.close(&producer);
         with(&|| {
-            Cuda::record(&producer, &events[0]).unwrap();
-            Cuda::wait(&consumer, &events[0]).unwrap();
-            Cuda::record(&consumer, &events[1]).unwrap();
-            Cuda::record(&named, &events[2]).unwrap();
+            producer.record(&events[0]).unwrap();
+            consumer.wait(&events[0]).unwrap();
+            consumer.record(&events[1]).unwrap();
+            named.record(&events[2]).unwrap();
             assert!(!events[0].query().unwrap(), "the event comes after a closed gate");
             assert!(!events[1].query().unwrap(), "the other stream has not waited");
         });

@@ -4,8 +4,7 @@ use crate::{
     Case, Skip,
     fixture::{Block, Lab, Numbers, host},
 };
-use gpumem_core::{Attach, Backend, CopyRegion, DeviceBuffer, Endpoint, MemoryKind, Space, Stream};
-use gpumem_cuda::Cuda;
+use gpumem_core::{Attach, CopyRegion, DeviceBuffer, DriverDevice, Endpoint, MemoryKind, Space, Stream};
 
 pub(crate) const CASES: &[Case] = &[
     ("copies_of_every_direction_and_shape_match_loops_of_the_host", shapes),
@@ -28,7 +27,7 @@ impl Place {
             ("pinned", Self::Block(lab.allocate(MemoryKind::Pinned, bytes), Space::Host)),
             ("device", Self::Block(lab.allocate(MemoryKind::Device, bytes), lab.here())),
         ];
-        if Cuda::capabilities(&lab.device).managed {
+        if lab.device.capabilities().managed {
             let managed = lab.allocate(MemoryKind::Managed(Attach::Global), bytes);
             places.push(("managed", Self::Block(managed, lab.here())));
         }

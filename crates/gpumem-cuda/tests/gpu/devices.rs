@@ -1,7 +1,7 @@
 //! Finding and opening devices.
 
 use crate::{Case, Skip, fixture::Lab, processes};
-use gpumem_core::{Backend, Barrier, DeviceId, DeviceSelector, ErrorKind};
+use gpumem_core::{Backend, Barrier, DeviceId, DeviceSelector, DriverDevice, ErrorKind};
 use gpumem_cuda::{Cuda, CudaExt};
 
 pub(crate) const CASES: &[Case] = &[
@@ -27,12 +27,12 @@ fn described(_lab: &Lab) -> Result<(), Skip> {
 }
 
 fn opened(lab: &Lab) -> Result<(), Skip> {
-    let info = Cuda::info(&lab.device);
+    let info = lab.device.info();
     let context = Cuda::context(&lab.device);
     for which in [DeviceId::Ordinal(0), DeviceId::Uuid(info.uuid.unwrap()), DeviceId::Pci(info.pci.unwrap())]
     {
         let device = Cuda::open(&DeviceSelector { backend: "cuda".to_owned(), which }).unwrap();
-        assert_eq!(Cuda::info(&device), info);
+        assert_eq!(device.info(), info);
         assert_eq!(Cuda::context(&device), context);
     }
     let error = Cuda::open(&DeviceSelector::ordinal("cuda", 999)).unwrap_err();
@@ -42,17 +42,17 @@ fn opened(lab: &Lab) -> Result<(), Skip> {
 }
 
 fn capabilities(lab: &Lab) -> Result<(), Skip> {
-    let has = Cuda::capabilities(&lab.device);
+    let has = lab.device.capabilities();
     println!("    {has:?}");
-    assert_eq!((has.wave_size, Cuda::barrier(&lab.device).wave_size()), (32, 32));
+    assert_eq!((has.wave_size, lab.device.barrier().wave_size()), (32, 32));
     assert!(has.shared_memory >= 48 << 10 && has.constant_memory == 64 << 10);
     assert!(has.max_group_size >= 1024 && has.max_group_dims[0] >= 1024 && has.max_grid_dims[1] >= 65_535);
     assert!(has.stream_priorities[0] >= has.stream_priorities[1]);
     assert!(has.mapped && has.register && !has.pageable_direct && has.strided_copy);
-    let memory = Cuda::memory_info(&lab.device).unwrap();
+    let memory = lab.device.memory_info().unwrap();
     assert!(memory.free > 0 && memory.free <= memory.total);
-    assert!(memory.total <= Cuda::info(&lab.device).total_memory);
-    Cuda::synchronize(&lab.device).unwrap();
+    assert!(memory.total <= lab.device.info().total_memory);
+    lab.device.synchronize().unwrap();
     Ok(())
 }
 

@@ -8,9 +8,9 @@ use crate::{
     processes::start,
 };
 use gpumem_core::{
-    AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, Error, ErrorKind,
-    Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig, MemoryKind, Pattern,
-    RegisterOptions, Stream,
+    AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, DriverDevice,
+    Error, ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig, MemoryKind,
+    Pattern, RegisterOptions, Stream,
 };
 use gpumem_cuda::Cuda;
 use std::ptr::NonNull;
@@ -42,14 +42,13 @@ fn enqueue_fault(lab: &Lab, body: &str) -> gpumem_cuda::CudaStream {
 }
 
 fn faults(lab: &Lab, body: &str, name: &str) {
-    let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
     let buffer = lab.allocate(MemoryKind::Device, 1000).into_inner();
     let pinned = lab.allocate(MemoryKind::Pinned, 1000).into_inner();
     let mut array = vec![0u8; 10_000];
     let start = NonNull::new(array.as_mut_ptr()).unwrap();
     // SAFETY: the array outlives the registration.
-    let registered =
-        unsafe { Cuda::register(&lab.device, start, array.len(), RegisterOptions::default()) }.unwrap();
+    let registered = unsafe { lab.device.register(start, array.len(), RegisterOptions::default()) }.unwrap();
     let other = lab.stream();
 
     let stream = enqueue_fault(lab, body);
@@ -64,31 +63,31 @@ fn faults(lab: &Lab, body: &str, name: &str) {
     lost(stream.query().unwrap_err());
     lost(other.synchronize().unwrap_err());
     lost(event.query().unwrap_err());
-    lost(Cuda::record(&other, &event).unwrap_err());
-    lost(Cuda::wait(&other, &event).unwrap_err());
-    lost(Cuda::synchronize(&lab.device).unwrap_err());
-    lost(Cuda::memory_info(&lab.device).unwrap_err());
-    lost(Cuda::create_stream(&lab.device, &Default::default()).unwrap_err());
-    lost(Cuda::create_event(&lab.device, EventOptions::default()).unwrap_err());
+    lost(other.record(&event).unwrap_err());
+    lost(other.wait(&event).unwrap_err());
+    lost(lab.device.synchronize().unwrap_err());
+    lost(lab.device.memory_info().unwrap_err());
+    lost(lab.device.create_stream(&Default::default()).unwrap_err());
+    lost(lab.device.create_event(EventOptions::default()).unwrap_err());
     let source = KernelSource::Text(String::new());
-    lost(Cuda::compile(&lab.device, &source, &CompileOptions::default()).unwrap_err());
+    lost(lab.device.compile(&source, &CompileOptions::default()).unwrap_err());
     let again = Cuda::open(&DeviceSelector::ordinal("cuda", 0)).unwrap();
     let request = AllocationRequest { bytes: 16, align: 16, kind: MemoryKind::Device };
     let end = (buffer.address(), lab.here());
     let fill = Fill { address: buffer.address(), pattern: Pattern::U8(0), count: 1, rows: 1, pitch: 1 };
     // SAFETY: all are refused.
     unsafe {
-        lost(Cuda::allocate(&again, &request).unwrap_err());
-        lost(Cuda::copy(&other, &CopyRegion::linear(end, end, 1)).unwrap_err());
-        lost(Cuda::fill(&other, &fill).unwrap_err());
+        lost(again.allocate(&request).unwrap_err());
+        lost(other.copy(&CopyRegion::linear(end, end, 1)).unwrap_err());
+        lost(other.fill(&fill).unwrap_err());
     }
     // All goes quietly.
     for buffer in [buffer, pinned, registered] {
         // SAFETY: nothing uses the memory any more.
-        unsafe { Cuda::release(&lab.device, buffer) }.map_err(|(_, error)| error).unwrap();
+        unsafe { lab.device.release(buffer) }.map_err(|(_, error)| error).unwrap();
     }
-    Cuda::destroy_stream(&lab.device, stream).unwrap();
-    Cuda::destroy_event(&lab.device, event).unwrap();
+    stream.destroy().unwrap();
+    event.destroy().unwrap();
     drop(other);
     assert!(current_context().is_null(), "a lost context is still current");
     // The list of devices needs none of them.
@@ -100,7 +99,7 @@ fn lost_and_reset(lab: &Lab) {
     assert!(stream.synchronize().unwrap_err().is_device_lost());
     drop(stream);
     // SAFETY: nothing made before is used again.
-    match unsafe { Cuda::reset(&lab.device) } {
+    match unsafe { lab.device.reset() } {
         Ok(()) => {
             let fresh = Lab::on(lab.device.clone());
             let block = fresh.allocate(MemoryKind::Device, 1000);
@@ -110,7 +109,7 @@ fn lost_and_reset(lab: &Lab) {
         // Some faults outlive a reset (an illegal address does, with driver 580): every call goes on saying so.
         Err(error) => {
             println!("    {error}");
-            assert!(Cuda::memory_info(&lab.device).unwrap_err().is_device_lost());
+            assert!(lab.device.memory_info().unwrap_err().is_device_lost());
         }
     }
 }

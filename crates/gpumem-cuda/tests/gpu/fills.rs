@@ -1,8 +1,7 @@
 //! Fills against loops of the host.
 
 use crate::{Case, Skip, fixture::Lab};
-use gpumem_core::{Attach, Backend, DeviceBuffer, Fill, MappedOptions, MemoryKind, Pattern, Stream};
-use gpumem_cuda::Cuda;
+use gpumem_core::{Attach, DeviceBuffer, DriverDevice, Fill, MappedOptions, MemoryKind, Pattern, Stream};
 
 pub(crate) const CASES: &[Case] = &[("fills_of_every_width_and_shape_match_loops_of_the_host", shapes)];
 
@@ -10,7 +9,7 @@ fn shapes(lab: &Lab) -> Result<(), Skip> {
     const BYTES: usize = 1 << 14;
     let stream = lab.stream();
     let mut kinds = vec![MemoryKind::Device, MemoryKind::Mapped(MappedOptions::default())];
-    if Cuda::capabilities(&lab.device).managed {
+    if lab.device.capabilities().managed {
         kinds.push(MemoryKind::Managed(Attach::Global));
     }
     for kind in kinds {

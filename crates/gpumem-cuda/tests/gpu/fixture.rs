@@ -2,9 +2,9 @@
 
 use cudarc::driver::sys::CUstream;
 use gpumem_core::{
-    AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, Fill,
-    KernelArguments, KernelSource, LaunchConfig, MappedOptions, MemoryKind, Pattern, Space, Stream,
-    StreamOptions,
+    AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, DriverDevice,
+    DriverModule, Fill, KernelArguments, KernelSource, LaunchConfig, MappedOptions, MemoryKind, Pattern,
+    Space, Stream, StreamOptions,
 };
 use gpumem_cuda::{CUcontext, Cuda, CudaBuffer, CudaDevice, CudaExt, CudaKernel, CudaModule, CudaStream};
 use std::{ops::Deref, ptr::NonNull};
@@ -48,9 +48,9 @@ impl Lab {
     }
 
     pub(crate) fn on(device: CudaDevice) -> Self {
-        let module = Cuda::compile(&device, &KernelSource::Ptx(GATE.to_owned()), &CompileOptions::default());
-        let gate = Cuda::kernel(&module.unwrap(), "gate").unwrap();
-        let stream = Cuda::create_stream(&device, &StreamOptions::default()).unwrap();
+        let module = device.compile(&KernelSource::Ptx(GATE.to_owned()), &CompileOptions::default());
+        let gate = module.unwrap().kernel("gate").unwrap();
+        let stream = device.create_stream(&StreamOptions::default()).unwrap();
         let lab = Self { device, stream, gate };
         // The driver loads kernels, its own too, on first use, and waits for the device to do so. That must not happen
         // after a closed gate.
@@ -67,11 +67,11 @@ impl Lab {
     }
 
     pub(crate) fn here(&self) -> Space {
-        Space::Device(Cuda::info(&self.device).ordinal)
+        Space::Device(self.device.info().ordinal)
     }
 
     pub(crate) fn stream(&self) -> CudaStream {
-        Cuda::create_stream(&self.device, &StreamOptions::default()).unwrap()
+        self.device.create_stream(&StreamOptions::default()).unwrap()
     }
 
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Block {
@@ -81,7 +81,7 @@ impl Lab {
     pub(crate) fn allocate_aligned(&self, kind: MemoryKind, bytes: usize, align: usize) -> Block {
         let request = AllocationRequest { bytes, align, kind };
         // SAFETY: the sizes are sound, and device memory is written before it is read.
-        self.own(unsafe { Cuda::allocate(&self.device, &request) }.unwrap())
+        self.own(unsafe { self.device.allocate(&request) }.unwrap())
     }
 
     pub(crate) fn own(&self, buffer: CudaBuffer) -> Block {
@@ -90,12 +90,12 @@ impl Lab {
 
     pub(crate) fn copy(&self, stream: &CudaStream, region: &CopyRegion) {
         // SAFETY: the cases keep both sides alive and unused until they have waited.
-        unsafe { Cuda::copy(stream, region) }.unwrap();
+        unsafe { stream.copy(region) }.unwrap();
     }
 
     pub(crate) fn fill(&self, stream: &CudaStream, fill: &Fill) {
         // SAFETY: the cases keep the memory alive and unused until they have waited.
-        unsafe { Cuda::fill(stream, fill) }.unwrap();
+        unsafe { stream.fill(fill) }.unwrap();
     }
 
     /// Writes bytes to an address of the device, and waits.
@@ -115,11 +115,11 @@ impl Lab {
     }
 
     pub(crate) fn compile(&self, text: &str) -> CudaModule {
-        Cuda::compile(&self.device, &KernelSource::Text(text.to_owned()), &CompileOptions::default()).unwrap()
+        self.device.compile(&KernelSource::Text(text.to_owned()), &CompileOptions::default()).unwrap()
     }
 
     pub(crate) fn kernel(&self, text: &str, name: &str) -> CudaKernel {
-        Cuda::kernel(&self.compile(text), name).unwrap()
+        self.compile(text).kernel(name).unwrap()
     }
 
     pub(crate) fn launch(
@@ -130,7 +130,7 @@ impl Lab {
         with: &KernelArguments,
     ) {
         // SAFETY: the cases pass arguments of the kernel's signature and keep the memory alive until they have waited.
-        unsafe { Cuda::launch(stream, kernel, &dims, with) }.unwrap();
+        unsafe { stream.launch(kernel, &dims, with) }.unwrap();
     }
 
     /// Holds the stream until the gate is opened or dropped.
@@ -187,9 +187,9 @@ impl Drop for Block {
     fn drop(&mut self) {
         let Some(buffer) = self.buffer.take() else { return };
         // Also on the way out of a case that has failed before it waited.
-        let waited = Cuda::synchronize(&self.device);
+        let waited = self.device.synchronize();
         // SAFETY: everything that was enqueued is done.
-        let released = unsafe { Cuda::release(&self.device, buffer) };
+        let released = unsafe { self.device.release(buffer) };
         if !std::thread::panicking() {
             waited.unwrap();
             released.map_err(|(_, error)| error).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{Case, Skip, fixture::Lab};
 use cudarc::driver::{CudaContext, DevicePtr, sys};
-use gpumem_core::{Backend, CopyRegion, DeviceBuffer, ErrorKind, MemoryKind, Stream};
+use gpumem_core::{CopyRegion, DeviceBuffer, DriverDevice, ErrorKind, MemoryKind, Stream};
 use gpumem_cuda::{Cuda, CudaExt};
 use std::ptr::null_mut;
 
@@ -41,7 +41,7 @@ fn of_cudarc(lab: &Lab) -> Result<(), Skip> {
         lab.copy(&wrapped, &CopyRegion::linear(ends[1], ends[0], data.len()));
         wrapped.synchronize().unwrap();
         // SAFETY: released once; that does nothing to memory that is not ours.
-        unsafe { Cuda::release(&device, memory) }.unwrap();
+        unsafe { device.release(memory) }.unwrap();
         drop(wrapped);
     }
     assert!(stream.clone_dtoh(&slice).unwrap().iter().rev().eq(&data));
@@ -58,13 +58,13 @@ fn own_context(lab: &Lab) -> Result<(), Skip> {
     {
         // SAFETY: the context is destroyed below, after its last use.
         let device = unsafe { Cuda::from_context(raw) }.unwrap();
-        assert_eq!((Cuda::context(&device), Cuda::info(&device)), (raw, Cuda::info(&lab.device)));
+        assert_eq!((Cuda::context(&device), device.info()), (raw, lab.device.info()));
         let foreign = Lab::on(device.clone());
         let block = foreign.allocate(MemoryKind::Device, 1000);
         foreign.write(block.address(), &[5; 1000]);
         assert_eq!(foreign.read(block.address(), 1000), [5; 1000]);
         // SAFETY: nothing is reset.
-        let error = unsafe { Cuda::reset(&device) }.unwrap_err();
+        let error = unsafe { device.reset() }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     }
     // SAFETY: this test owns it and no longer uses it.

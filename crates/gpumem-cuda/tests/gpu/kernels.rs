@@ -3,8 +3,8 @@
 use crate::{Case, Skip, fixture::Lab};
 use cudarc::nvrtc::sys as nvrtc;
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, BarrierScope, CompileOptions, DeviceBuffer, ErrorKind, KernelArguments,
-    KernelSource, LaunchConfig, Lowering, MappedOptions, MemoryKind, Stream,
+    Barrier, BarrierPoint, BarrierScope, CompileOptions, DeviceBuffer, DriverDevice, DriverModule, ErrorKind,
+    KernelArguments, KernelSource, LaunchConfig, Lowering, MappedOptions, MemoryKind, Stream,
 };
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
 
@@ -89,7 +89,7 @@ fn dimensions(lab: &Lab) -> Result<(), Skip> {
 }
 
 fn barriers(lab: &Lab) -> Result<(), Skip> {
-    let barrier = Cuda::barrier(&lab.device);
+    let barrier = lab.device.barrier();
     let statement = |point| match barrier.lowering(point) {
         Lowering::Source(statement) => statement,
         Lowering::Suspend => panic!("a GPU suspends nothing"),
@@ -159,12 +159,12 @@ fn reverse(lab: &Lab, kernel: &CudaKernel, dynamic: usize) {
 }
 
 fn shared(lab: &Lab) -> Result<(), Skip> {
-    let all = Cuda::capabilities(&lab.device).shared_memory;
+    let all = lab.device.capabilities().shared_memory;
     if all <= 48 << 10 {
         return Err("the device has no more shared memory than 48 KiB");
     }
     let module = lab.compile(SHARED);
-    let [kernel, again] = [0, 1].map(|_| Cuda::kernel(&module, "reverse").unwrap());
+    let [kernel, again] = [0, 1].map(|_| module.kernel("reverse").unwrap());
     reverse(lab, &kernel, 1024);
     reverse(lab, &kernel, all - SHARED_OWN);
     // Less than before, through another handle of the same kernel, must not take the first one's share away.
@@ -176,7 +176,7 @@ fn shared(lab: &Lab) -> Result<(), Skip> {
 fn sizes(lab: &Lab) -> Result<(), Skip> {
     let kernel = lab.kernel(SHARED, "reverse");
     let small = lab.kernel(r#"extern "C" __global__ void __launch_bounds__(64) small() {}"#, "small");
-    let has = Cuda::capabilities(&lab.device);
+    let has = lab.device.capabilities();
     let stream = lab.stream();
     let dims = |groups, group_size, shared_bytes| LaunchConfig { groups, group_size, shared_bytes };
     let [x, y, z] = has.max_grid_dims;
@@ -196,13 +196,12 @@ fn sizes(lab: &Lab) -> Result<(), Skip> {
     ] {
         let arguments = KernelArguments::new().with(0u64).with(0u32);
         // SAFETY: nothing is launched.
-        let error = unsafe { Cuda::launch(&stream, &kernel, &wrong, &arguments) }.unwrap_err();
+        let error = unsafe { stream.launch(&kernel, &wrong, &arguments) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{wrong:?}: {error}");
     }
     // SAFETY: the kernel does nothing.
     let error =
-        unsafe { Cuda::launch(&stream, &small, &LaunchConfig::linear(1, 65), &KernelArguments::new()) }
-            .unwrap_err();
+        unsafe { stream.launch(&small, &LaunchConfig::linear(1, 65), &KernelArguments::new()) }.unwrap_err();
     assert!(error.to_string().contains("registers"), "{error}");
     lab.launch(&stream, &small, LaunchConfig::linear(1, 64), &KernelArguments::new());
     stream.synchronize().unwrap();
@@ -210,7 +209,7 @@ fn sizes(lab: &Lab) -> Result<(), Skip> {
 }
 
 fn build_log(lab: &Lab, source: KernelSource, options: &CompileOptions) -> String {
-    let error = Cuda::compile(&lab.device, &source, options).unwrap_err();
+    let error = lab.device.compile(&source, options).unwrap_err();
     match error.kind() {
         ErrorKind::Build { log } => log.clone(),
         _ => panic!("{error}"),
@@ -227,10 +226,10 @@ fn broken_text(lab: &Lab) -> Result<(), Skip> {
     assert!(build_log(lab, KernelSource::Text("a\0b".to_owned()), &none()).contains("zero byte"));
     let module = lab.compile("extern \"C\" __global__ void f() {}");
     for name in ["g", "", "f\0"] {
-        let error = Cuda::kernel(&module, name).unwrap_err();
+        let error = module.kernel(name).unwrap_err();
         assert_eq!(error.kind(), &ErrorKind::NoSuchKernel { name: name.to_owned() });
     }
-    let host = Cuda::compile(&lab.device, &KernelSource::Host(Vec::new()), &none()).unwrap_err();
+    let host = lab.device.compile(&KernelSource::Host(Vec::new()), &none()).unwrap_err();
     assert!(matches!(host.kind(), ErrorKind::Unsupported { .. }));
     Ok(())
 }
@@ -251,8 +250,8 @@ const PTX: &str = "
 ";
 
 fn ptx(lab: &Lab) -> Result<(), Skip> {
-    let module = Cuda::compile(&lab.device, &KernelSource::Ptx(PTX.to_owned()), &none()).unwrap();
-    stores(lab, &Cuda::kernel(&module, "store").unwrap());
+    let module = lab.device.compile(&KernelSource::Ptx(PTX.to_owned()), &none()).unwrap();
+    stores(lab, &module.kernel("store").unwrap());
     let log = build_log(lab, KernelSource::Ptx(PTX.replace("st.global.u32", "st.nowhere.u32")), &none());
     assert!(log.contains("nowhere"), "{log}");
     assert!(!build_log(lab, KernelSource::Ptx("not PTX".to_owned()), &none()).is_empty());
@@ -278,7 +277,7 @@ fn cubin(lab: &Lab) -> Option<Vec<u8>> {
             return None;
         }
         let source = c"extern \"C\" __global__ void store(unsigned* to, unsigned value) { *to = value; }";
-        let architecture = format!("--gpu-architecture={}\0", Cuda::info(&lab.device).architecture);
+        let architecture = format!("--gpu-architecture={}\0", lab.device.info().architecture);
         let options = [architecture.as_ptr().cast()];
         let program = cudarc::nvrtc::result::create_program(source, None).unwrap();
         nvrtc::nvrtcCompileProgram(program, 1, options.as_ptr()).result().unwrap();
@@ -293,8 +292,8 @@ fn cubin(lab: &Lab) -> Option<Vec<u8>> {
 
 fn binary(lab: &Lab) -> Result<(), Skip> {
     let cubin = cubin(lab).ok_or("cudarc does not find NVRTC under one of its names")?;
-    let module = Cuda::compile(&lab.device, &KernelSource::Binary(cubin.clone()), &none()).unwrap();
-    stores(lab, &Cuda::kernel(&module, "store").unwrap());
+    let module = lab.device.compile(&KernelSource::Binary(cubin.clone()), &none()).unwrap();
+    stores(lab, &module.kernel("store").unwrap());
     for length in [0, 3, 64, cubin.len() / 2, cubin.len() - 1] {
         build_log(lab, KernelSource::Binary(cubin[..length].to_vec()), &none());
     }
@@ -305,10 +304,10 @@ fn binary(lab: &Lab) -> Result<(), Skip> {
 fn options(lab: &Lab) -> Result<(), Skip> {
     let source = "extern \"C\" __global__ void store(unsigned* to, unsigned value) { *to = value + EXTRA; }";
     let source = KernelSource::Text(source.to_owned());
-    let architecture = format!("--gpu-architecture={}", Cuda::info(&lab.device).architecture);
+    let architecture = format!("--gpu-architecture={}", lab.device.info().architecture);
     for flags in [vec!["-DEXTRA=0".to_owned()], vec![architecture, "-DEXTRA=0".to_owned()]] {
-        let module = Cuda::compile(&lab.device, &source, &CompileOptions { flags, ..none() }).unwrap();
-        stores(lab, &Cuda::kernel(&module, "store").unwrap());
+        let module = lab.device.compile(&source, &CompileOptions { flags, ..none() }).unwrap();
+        stores(lab, &module.kernel("store").unwrap());
     }
     let flags = vec!["--gpu-architecture=compute_80".to_owned(), "-DEXTRA=0".to_owned()];
     assert!(build_log(lab, source, &CompileOptions { flags, ..none() }).contains("virtual"));
@@ -325,7 +324,7 @@ fn globals(lab: &Lab) -> Result<(), Skip> {
     assert_eq!((bytes, Cuda::global(&module, "other").unwrap().1), (16, 12));
     let table: Vec<u8> = [7u32, 8, 1, 9].iter().flat_map(|value| value.to_ne_bytes()).collect();
     lab.write(address, &table);
-    stores(lab, &Cuda::kernel(&module, "store").unwrap());
+    stores(lab, &module.kernel("store").unwrap());
     let error = Cuda::global(&module, "nothing").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     Ok(())
@@ -333,8 +332,8 @@ fn globals(lab: &Lab) -> Result<(), Skip> {
 
 fn keeps(lab: &Lab) -> Result<(), Skip> {
     let kernel = {
-        let module = Cuda::compile(&lab.device, &KernelSource::Ptx(PTX.to_owned()), &none()).unwrap();
-        Cuda::kernel(&module, "store").unwrap()
+        let module = lab.device.compile(&KernelSource::Ptx(PTX.to_owned()), &none()).unwrap();
+        module.kernel("store").unwrap()
     };
     std::thread::scope(|scope| scope.spawn(|| stores(lab, &kernel.clone())).join()).unwrap();
     stores(lab, &kernel);

@@ -5,10 +5,9 @@ use crate::{
     fixture::{Block, Lab, Numbers},
 };
 use gpumem_core::{
-    Advice, AllocationRequest, Attach, Backend, DeviceBuffer, ErrorKind, Location, MappedOptions, MemoryKind,
-    RegisterOptions, Stream,
+    Advice, AllocationRequest, Attach, DeviceBuffer, DriverDevice, ErrorKind, Location, MappedOptions,
+    MemoryKind, RegisterOptions, Stream,
 };
-use gpumem_cuda::Cuda;
 use std::ptr::NonNull;
 
 pub(crate) const CASES: &[Case] = &[
@@ -26,7 +25,7 @@ fn all_kinds(lab: &Lab) -> Vec<MemoryKind> {
     for (portable, write_combined) in [(false, false), (true, false), (false, true), (true, true)] {
         kinds.push(MemoryKind::Mapped(MappedOptions { portable, write_combined }));
     }
-    if Cuda::capabilities(&lab.device).managed {
+    if lab.device.capabilities().managed {
         kinds.extend([MemoryKind::Managed(Attach::Global), MemoryKind::Managed(Attach::Host)]);
     }
     kinds
@@ -83,7 +82,7 @@ fn aligned(lab: &Lab) -> Result<(), Skip> {
 }
 
 fn out_of_memory(lab: &Lab) -> Result<(), Skip> {
-    let memory = Cuda::memory_info(&lab.device).unwrap();
+    let memory = lab.device.memory_info().unwrap();
     for kind in all_kinds(lab) {
         // Sizes beyond the address space, beyond any host's memory, and beyond the device's memory. Managed memory may
         // be more than the device has, and clearing it would then evict everything else.
@@ -97,7 +96,7 @@ fn out_of_memory(lab: &Lab) -> Result<(), Skip> {
         for bytes in sizes {
             let request = AllocationRequest { bytes, align: 16, kind };
             // SAFETY: nothing is read.
-            let error = unsafe { Cuda::allocate(&lab.device, &request) }.map(|block| lab.own(block)).err();
+            let error = unsafe { lab.device.allocate(&request) }.map(|block| lab.own(block)).err();
             let error = error.unwrap_or_else(|| panic!("{bytes} bytes of {kind:?} were allocated"));
             let ErrorKind::OutOfMemory { requested, kind: name, free, total, .. } = *error.kind() else {
                 panic!("{kind:?} of {bytes} bytes: {error}")
@@ -116,7 +115,7 @@ fn out_of_memory(lab: &Lab) -> Result<(), Skip> {
 fn register(lab: &Lab, host: &mut [u8], options: RegisterOptions) -> Result<Block, gpumem_core::Error> {
     let start = NonNull::new(host.as_mut_ptr()).unwrap();
     // SAFETY: the cases unregister before the memory goes away.
-    unsafe { Cuda::register(&lab.device, start, host.len(), options) }.map(|buffer| lab.own(buffer))
+    unsafe { lab.device.register(start, host.len(), options) }.map(|buffer| lab.own(buffer))
 }
 
 fn registered(lab: &Lab) -> Result<(), Skip> {
@@ -154,7 +153,7 @@ fn registered_twice(lab: &Lab) -> Result<(), Skip> {
 }
 
 fn managed(lab: &Lab) -> Result<(), Skip> {
-    if !Cuda::capabilities(&lab.device).concurrent_managed_access {
+    if !lab.device.capabilities().concurrent_managed_access {
         return Err("the device has no concurrent access to managed memory");
     }
     let bytes = 1 << 20;
@@ -174,10 +173,10 @@ fn managed(lab: &Lab) -> Result<(), Skip> {
         Advice::AccessedBy(Location::Host, false),
     ] {
         // SAFETY: the whole of one managed block.
-        unsafe { Cuda::advise(&lab.device, block.address(), bytes, advice) }.unwrap();
+        unsafe { lab.device.advise(block.address(), bytes, advice) }.unwrap();
         for to in [Location::Device, Location::Host] {
             // SAFETY: as above.
-            unsafe { Cuda::prefetch(&stream, block.address(), bytes, to) }.unwrap();
+            unsafe { stream.prefetch(block.address(), bytes, to) }.unwrap();
         }
     }
     stream.synchronize().unwrap();
@@ -185,8 +184,7 @@ fn managed(lab: &Lab) -> Result<(), Skip> {
     // Memory of another kind takes none, and says so.
     let plain = lab.allocate(MemoryKind::Pinned, 4096);
     // SAFETY: the driver only looks the address up.
-    let error =
-        unsafe { Cuda::advise(&lab.device, plain.address(), 4096, Advice::ReadMostly(true)) }.unwrap_err();
+    let error = unsafe { lab.device.advise(plain.address(), 4096, Advice::ReadMostly(true)) }.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. } | ErrorKind::Driver { .. }), "{error}");
     Ok(())
 }

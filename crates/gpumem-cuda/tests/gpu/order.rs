@@ -2,7 +2,7 @@
 
 use crate::{Case, Skip, fixture::Lab};
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, ErrorKind, Event, EventOptions, Fill, MemoryKind, Pattern, Space,
+    CopyRegion, DeviceBuffer, DriverDevice, ErrorKind, Event, EventOptions, Fill, MemoryKind, Pattern, Space,
     Stream,
 };
 use gpumem_cuda::{Cuda, CudaExt};
@@ -17,18 +17,18 @@ pub(crate) const CASES: &[Case] = &[
 
 fn done(lab: &Lab) -> Result<(), Skip> {
     let stream = lab.stream();
-    let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
     // Never recorded: done.
     assert!(event.query().unwrap());
     event.synchronize().unwrap();
-    Cuda::wait(&stream, &event).unwrap();
+    stream.wait(&event).unwrap();
     let gate = lab.close(&stream);
-    Cuda::record(&stream, &event).unwrap();
+    stream.record(&event).unwrap();
     assert!(!event.query().unwrap());
     gate.open();
     event.synchronize().unwrap();
     assert!(event.query().unwrap());
-    Cuda::destroy_event(&lab.device, event).unwrap();
+    event.destroy().unwrap();
     Ok(())
 }
 
@@ -46,11 +46,11 @@ fn waits(lab: &Lab) -> Result<(), Skip> {
     };
     lab.fill(&producer, &fill(1));
     producer.synchronize().unwrap();
-    let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
     let gate = lab.close(&producer);
     lab.fill(&producer, &fill(2));
-    Cuda::record(&producer, &event).unwrap();
-    Cuda::wait(&consumer, &event).unwrap();
+    producer.record(&event).unwrap();
+    consumer.wait(&event).unwrap();
     let to = (pinned.host_address().unwrap().as_ptr().expose_provenance() as u64, Space::Host);
     lab.copy(&consumer, &CopyRegion::linear((device.address(), lab.here()), to, bytes));
     // Work that already waits is not affected when the event is recorded again or dropped.
@@ -64,36 +64,36 @@ fn waits(lab: &Lab) -> Result<(), Skip> {
 
 fn elapsed(lab: &Lab) -> Result<(), Skip> {
     let stream = lab.stream();
-    let timed = || Cuda::create_event(&lab.device, EventOptions { timing: true }).unwrap();
+    let timed = || lab.device.create_event(EventOptions { timing: true }).unwrap();
     let (start, end) = (timed(), timed());
     let invalid = |outcome: gpumem_core::Result<f32>| {
         let error = outcome.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     };
-    invalid(Cuda::elapsed(&start, &end));
-    let untimed = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
-    Cuda::record(&stream, &start).unwrap();
-    invalid(Cuda::elapsed(&start, &untimed));
+    invalid(start.elapsed(&end));
+    let untimed = lab.device.create_event(EventOptions::default()).unwrap();
+    stream.record(&start).unwrap();
+    invalid(start.elapsed(&untimed));
     let gate = lab.close(&stream);
-    Cuda::record(&stream, &end).unwrap();
-    assert_eq!(Cuda::elapsed(&start, &end).unwrap_err().kind(), &ErrorKind::NotReady);
+    stream.record(&end).unwrap();
+    assert_eq!(start.elapsed(&end).unwrap_err().kind(), &ErrorKind::NotReady);
     std::thread::sleep(Duration::from_millis(30));
     gate.open();
     stream.synchronize().unwrap();
-    let milliseconds = Cuda::elapsed(&start, &end).unwrap();
+    let milliseconds = start.elapsed(&end).unwrap();
     // The gate was closed for at least that long; how much longer is the machine's affair.
     assert!(milliseconds >= 25.0, "{milliseconds} ms");
-    assert!(Cuda::elapsed(&end, &start).unwrap() <= 0.0);
+    assert!(end.elapsed(&start).unwrap() <= 0.0);
     Ok(())
 }
 
 fn waiting(lab: &Lab) -> Result<(), Skip> {
     let stream = lab.stream();
-    let spinning = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let spinning = lab.device.create_event(EventOptions::default()).unwrap();
     let blocking = Cuda::create_blocking_event(&lab.device, EventOptions { timing: true }).unwrap();
     for event in [&spinning, &blocking] {
         let gate = lab.close(&stream);
-        Cuda::record(&stream, event).unwrap();
+        stream.record(event).unwrap();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| event.synchronize().map(|()| event.query().unwrap()));
             std::thread::sleep(Duration::from_millis(10));

@@ -5,8 +5,8 @@ use crate::{
     fixture::{Lab, Numbers},
 };
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, DeviceSelector, Endpoint, EventOptions, MappedOptions, MemoryKind,
-    Stream,
+    Backend, CopyRegion, DeviceBuffer, DeviceSelector, DriverDevice, Endpoint, EventOptions, MappedOptions,
+    MemoryKind, Stream,
 };
 use gpumem_cuda::Cuda;
 
@@ -24,9 +24,9 @@ fn second(_lab: &Lab) -> Result<Lab, Skip> {
 }
 
 fn own(lab: &Lab) -> Result<(), Skip> {
-    assert!(Cuda::can_access_peer(&lab.device, &lab.device).unwrap());
+    assert!(lab.device.can_access_peer(&lab.device).unwrap());
     for enabled in [true, true, false, false] {
-        Cuda::set_peer_access(&lab.device, &lab.device, enabled).unwrap();
+        lab.device.set_peer_access(&lab.device, enabled).unwrap();
     }
     Ok(())
 }
@@ -34,10 +34,10 @@ fn own(lab: &Lab) -> Result<(), Skip> {
 /// Runs a check without peer access, and with it where the devices have it. Each setting is made twice.
 fn with_and_without(lab: &Lab, other: &Lab, check: impl Fn()) {
     check();
-    if Cuda::can_access_peer(&lab.device, &other.device).unwrap() {
+    if lab.device.can_access_peer(&other.device).unwrap() {
         for enabled in [true, false] {
             for _ in 0..2 {
-                Cuda::set_peer_access(&lab.device, &other.device, enabled).unwrap();
+                lab.device.set_peer_access(&other.device, enabled).unwrap();
             }
             check();
         }
@@ -102,10 +102,10 @@ fn portable(lab: &Lab) -> Result<(), Skip> {
 fn events(lab: &Lab) -> Result<(), Skip> {
     let other = second(lab)?;
     let (producer, consumer) = (lab.stream(), other.stream());
-    let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
     let gate = lab.close(&producer);
-    Cuda::record(&producer, &event).unwrap();
-    Cuda::wait(&consumer, &event).unwrap();
+    producer.record(&event).unwrap();
+    consumer.wait(&event).unwrap();
     assert!(!consumer.query().unwrap());
     gate.open();
     consumer.synchronize().unwrap();

@@ -8,7 +8,7 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    AllocationRequest, Backend, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions,
+    AllocationRequest, Backend, DeviceBuffer, DeviceSelector, DriverDevice, ErrorKind, Event, EventOptions,
     KernelArguments, MemoryKind, Stream,
 };
 use gpumem_cuda::{Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaExt, CudaStream, IpcMemory};
@@ -84,7 +84,7 @@ fn share(lab: &Lab) -> Result<(), Skip> {
     let offset = 12_345;
     lab.write(block.address() + offset, &data);
     // SAFETY: the block outlives the other process.
-    let memory = unsafe { Cuda::export_memory(&lab.device, block.address() + offset, data.len()) }.unwrap();
+    let memory = unsafe { lab.device.export_memory(block.address() + offset, data.len()) }.unwrap();
     assert_eq!(memory.len(), data.len());
     assert_eq!(IpcMemory::from_bytes(&memory.to_bytes()), memory);
     let text: String = memory.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -92,11 +92,10 @@ fn share(lab: &Lab) -> Result<(), Skip> {
     let complement: Vec<u8> = data.iter().map(|byte| !byte).collect();
     assert_eq!(lab.read(block.address() + offset, data.len()), complement);
     // SAFETY: refused, because the range reaches outside.
-    let error = unsafe { Cuda::export_memory(&lab.device, block.address(), usize::MAX) }.unwrap_err();
+    let error = unsafe { lab.device.export_memory(block.address(), usize::MAX) }.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     // SAFETY: refused, because a process cannot open its own memory.
-    let error =
-        unsafe { Cuda::open_memory(&lab.device, &memory) }.map(|buffer| lab.own(buffer)).err().unwrap();
+    let error = unsafe { lab.device.open_memory(&memory) }.map(|buffer| lab.own(buffer)).err().unwrap();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. } | ErrorKind::Driver { .. }), "{error}");
     Ok(())
 }
@@ -108,7 +107,7 @@ fn borrower(lab: &Lab) {
     let memory = IpcMemory::from_bytes(&bytes.try_into().unwrap());
     for round in 0..3 {
         // SAFETY: the parent waits for this process and keeps the memory alive.
-        let block = lab.own(unsafe { Cuda::open_memory(&lab.device, &memory) }.unwrap());
+        let block = lab.own(unsafe { lab.device.open_memory(&memory) }.unwrap());
         assert_eq!((block.len(), block.kind()), (1000, MemoryKind::Device));
         let found = lab.read(block.address(), block.len());
         assert!(round > 0 || found == Numbers(10).bytes(1000));
@@ -175,7 +174,7 @@ pub(crate) fn list_only() {
 #[cfg(unix)]
 fn fork(lab: &Lab) {
     let stream = lab.stream();
-    let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
     let block = lab.allocate(MemoryKind::Device, 1000);
     // SAFETY: the child calls nothing that another thread of the parent could hold a lock of; it has one thread.
     let child = unsafe { libc::fork() };
@@ -183,17 +182,17 @@ fn fork(lab: &Lab) {
         let forked = |error: gpumem_core::Error| assert_eq!(error.kind(), &ErrorKind::ForkedChild, "{error}");
         let request = AllocationRequest { bytes: 16, align: 16, kind: MemoryKind::Device };
         // SAFETY: refused.
-        forked(unsafe { Cuda::allocate(&lab.device, &request) }.unwrap_err());
+        forked(unsafe { lab.device.allocate(&request) }.unwrap_err());
         // SAFETY: refused; the buffer comes back and is only forgotten.
-        forked(unsafe { Cuda::release(&lab.device, block.into_inner()) }.unwrap_err().1);
+        forked(unsafe { lab.device.release(block.into_inner()) }.unwrap_err().1);
         forked(stream.synchronize().unwrap_err());
-        forked(Cuda::record(&stream, &event).unwrap_err());
-        forked(Cuda::synchronize(&lab.device).unwrap_err());
-        forked(Cuda::memory_info(&lab.device).unwrap_err());
+        forked(stream.record(&event).unwrap_err());
+        forked(lab.device.synchronize().unwrap_err());
+        forked(lab.device.memory_info().unwrap_err());
         forked(Cuda::devices().unwrap_err());
         forked(Cuda::open(&DeviceSelector::ordinal("cuda", 0)).unwrap_err());
         // SAFETY: refused.
-        forked(unsafe { Cuda::reset(&lab.device) }.unwrap_err());
+        forked(unsafe { lab.device.reset() }.unwrap_err());
         drop((stream, event));
         // SAFETY: ends the child at once, without the parent's exit handlers.
         unsafe { libc::_exit(42) };
@@ -203,7 +202,7 @@ fn fork(lab: &Lab) {
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42, "the child ended with {status:#x}");
     // The parent goes on as before.
-    Cuda::record(&stream, &event).unwrap();
+    stream.record(&event).unwrap();
     stream.synchronize().unwrap();
 }
 
@@ -221,7 +220,7 @@ pub(crate) fn end() {
     register(at_exit_late);
     let lab = Lab::open().unwrap();
     for kept in [&LATE, &EARLY] {
-        let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+        let event = lab.device.create_event(EventOptions::default()).unwrap();
         let buffer = lab.allocate(MemoryKind::Device, 1000).into_inner();
         *kept.lock().unwrap() = Some((lab.device.clone(), lab.stream(), event, buffer));
     }
@@ -232,48 +231,45 @@ pub(crate) fn end() {
 extern "C" fn at_exit_early() {
     let (device, stream, event, buffer) = EARLY.lock().unwrap().take().unwrap();
     // SAFETY: nothing uses the buffer.
-    unsafe { Cuda::release(&device, buffer) }.map_err(|(_, error)| error).unwrap();
-    Cuda::destroy_stream(&device, stream).unwrap();
-    Cuda::destroy_event(&device, event).unwrap();
+    unsafe { device.release(buffer) }.map_err(|(_, error)| error).unwrap();
+    stream.destroy().unwrap();
+    event.destroy().unwrap();
 }
 
 extern "C" fn at_exit_late() {
     let (device, stream, event, buffer) = LATE.lock().unwrap().take().unwrap();
     assert_eq!(stream.synchronize().unwrap_err().kind(), &ErrorKind::Exiting);
     // SAFETY: nothing uses the buffer.
-    let (_, error) = unsafe { Cuda::release(&device, buffer) }.unwrap_err();
+    let (_, error) = unsafe { device.release(buffer) }.unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Exiting);
     drop((stream, event));
 }
 
 fn reset(lab: &Lab) {
     let stream = lab.stream();
-    let event = Cuda::create_event(&lab.device, EventOptions::default()).unwrap();
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
     let kernel = lab.kernel("extern \"C\" __global__ void f() {}", "f");
     let buffer = lab.allocate(MemoryKind::Device, 64 << 20).into_inner();
     let pinned = lab.allocate(MemoryKind::Pinned, 1000).into_inner();
-    let before = Cuda::memory_info(&lab.device).unwrap().free;
+    let before = lab.device.memory_info().unwrap().free;
     for _ in 0..2 {
         // SAFETY: objects from before the reset are only forgotten from here on.
-        unsafe { Cuda::reset(&lab.device) }.unwrap();
+        unsafe { lab.device.reset() }.unwrap();
     }
-    assert!(
-        Cuda::memory_info(&lab.device).unwrap().free >= before + (32 << 20),
-        "the memory did not go back"
-    );
+    assert!(lab.device.memory_info().unwrap().free >= before + (32 << 20), "the memory did not go back");
     let stale =
         |error: gpumem_core::Error| assert!(matches!(error.kind(), ErrorKind::Stale { .. }), "{error}");
     stale(stream.synchronize().unwrap_err());
     stale(event.synchronize().unwrap_err());
-    stale(Cuda::record(&stream, &event).unwrap_err());
+    stale(stream.record(&event).unwrap_err());
     let fresh = Lab::on(lab.device.clone());
-    stale(Cuda::record(&fresh.stream(), &event).unwrap_err());
+    stale(fresh.stream().record(&event).unwrap_err());
     let dims = gpumem_core::LaunchConfig::linear(1, 1);
     // SAFETY: refused.
-    stale(unsafe { Cuda::launch(&fresh.stream(), &kernel, &dims, &KernelArguments::new()) }.unwrap_err());
+    stale(unsafe { fresh.stream().launch(&kernel, &dims, &KernelArguments::new()) }.unwrap_err());
     for old in [buffer, pinned] {
         // SAFETY: went with the reset; nothing is freed twice.
-        unsafe { Cuda::release(&lab.device, old) }.map_err(|(_, error)| error).unwrap();
+        unsafe { lab.device.release(old) }.map_err(|(_, error)| error).unwrap();
     }
     drop((stream, event, kernel));
     // The same device, as good as new, under the same name.

@@ -6,7 +6,7 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, Fill, MemoryKind, Pattern, RawStream, Stream, StreamKind,
+    CopyRegion, DeviceBuffer, DriverDevice, Fill, MemoryKind, Pattern, RawStream, Stream, StreamKind,
     StreamOptions,
 };
 use gpumem_cuda::{Cuda, CudaExt, CudaStream};
@@ -27,11 +27,11 @@ fn handle(stream: &CudaStream) -> sys::CUstream {
 }
 
 fn options(lab: &Lab) -> Result<(), Skip> {
-    let [least, greatest] = Cuda::capabilities(&lab.device).stream_priorities;
+    let [least, greatest] = lab.device.capabilities().stream_priorities;
     for (priority, expected) in [(0, 0), (i32::MIN, greatest), (i32::MAX, least), (greatest, greatest)] {
         for non_blocking in [false, true] {
             let options = StreamOptions { kind: StreamKind::New, non_blocking, priority };
-            let stream = Cuda::create_stream(&lab.device, &options).unwrap();
+            let stream = lab.device.create_stream(&options).unwrap();
             let (mut found, mut flags) = (99, 99);
             // SAFETY: places for integers; the stream is alive.
             unsafe {
@@ -39,7 +39,7 @@ fn options(lab: &Lab) -> Result<(), Skip> {
                 sys::cuStreamGetFlags(handle(&stream), &mut flags).result().unwrap();
             }
             assert_eq!((found, flags), (expected, u32::from(non_blocking)), "{options:?}");
-            Cuda::destroy_stream(&lab.device, stream).unwrap();
+            stream.destroy().unwrap();
         }
     }
     Ok(())
@@ -67,13 +67,13 @@ fn work_on(lab: &Lab, stream: &CudaStream) {
 
 fn every_kind(lab: &Lab) -> Result<(), Skip> {
     for kind in [StreamKind::New, StreamKind::Legacy, StreamKind::PerThread] {
-        let stream = Cuda::create_stream(&lab.device, &StreamOptions { kind, ..Default::default() }).unwrap();
+        let stream = lab.device.create_stream(&StreamOptions { kind, ..Default::default() }).unwrap();
         work_on(lab, &stream);
-        Cuda::destroy_stream(&lab.device, stream).unwrap();
+        stream.destroy().unwrap();
     }
     // The null handle is the legacy stream too.
     // SAFETY: the stream is always there.
-    let null = unsafe { Cuda::wrap_stream(&lab.device, RawStream(0)) }.unwrap();
+    let null = unsafe { lab.device.wrap_stream(RawStream(0)) }.unwrap();
     work_on(lab, &null);
     Ok(())
 }
@@ -93,7 +93,7 @@ fn foreign(lab: &Lab) -> Result<(), Skip> {
     }
     // SAFETY: as above.
     let stream = unsafe { Cuda::wrap_cuda_stream(&lab.device, raw) }.unwrap();
-    Cuda::destroy_stream(&lab.device, stream).unwrap();
+    stream.destroy().unwrap();
     // SAFETY: this test owns it and no longer uses it.
     unsafe {
         sys::cuStreamSynchronize(raw).result().unwrap();
@@ -105,7 +105,7 @@ fn foreign(lab: &Lab) -> Result<(), Skip> {
 
 fn per_thread(lab: &Lab) -> Result<(), Skip> {
     let options = StreamOptions { kind: StreamKind::PerThread, ..Default::default() };
-    let stream = Cuda::create_stream(&lab.device, &options).unwrap();
+    let stream = lab.device.create_stream(&options).unwrap();
     let gate = lab.close(&stream);
     assert!(!stream.query().unwrap());
     std::thread::scope(|scope| scope.spawn(|| assert!(stream.query().unwrap())).join()).unwrap();
@@ -123,24 +123,24 @@ fn other_thread(lab: &Lab) -> Result<(), Skip> {
     // Work that is enqueued runs to its end.
     std::thread::spawn(move || drop(stream)).join().unwrap();
     gate.open();
-    Cuda::synchronize(&lab.device).unwrap();
+    lab.device.synchronize().unwrap();
     assert!(lab.read(address, count).iter().all(|byte| *byte == 9));
     Ok(())
 }
 
 fn capturing(lab: &Lab) -> Result<(), Skip> {
     let stream = lab.stream();
-    assert!(!Cuda::is_capturing(&stream).unwrap());
+    assert!(!stream.is_capturing().unwrap());
     let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the stream is alive and idle.
     unsafe { sys::cuStreamBeginCapture_v2(handle(&stream), mode).result().unwrap() };
-    assert!(Cuda::is_capturing(&stream).unwrap());
+    assert!(stream.is_capturing().unwrap());
     let error = stream.synchronize().unwrap_err();
     assert!(matches!(error.kind(), gpumem_core::ErrorKind::Unsupported { .. }), "{error}");
     let mut graph = null_mut();
     // SAFETY: ends the capture that was begun. The wait has spoilt it, so there is no graph.
     let _ = unsafe { sys::cuStreamEndCapture(handle(&stream), &mut graph) };
-    assert!(graph.is_null() && !Cuda::is_capturing(&stream).unwrap());
+    assert!(graph.is_null() && !stream.is_capturing().unwrap());
     work_on(lab, &stream);
     Ok(())
 }
@@ -151,12 +151,12 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
         let data = Numbers(9).bytes(64);
         let block = lab.allocate(MemoryKind::Pinned, 64);
         lab.write(block.address(), &data);
-        let event = Cuda::create_event(&lab.device, Default::default()).unwrap();
+        let event = lab.device.create_event(Default::default()).unwrap();
         let stream = lab.stream();
-        Cuda::record(&stream, &event).unwrap();
-        Cuda::wait(&stream, &event).unwrap();
-        Cuda::synchronize(&lab.device).unwrap();
-        Cuda::memory_info(&lab.device).unwrap();
+        stream.record(&event).unwrap();
+        stream.wait(&event).unwrap();
+        lab.device.synchronize().unwrap();
+        lab.device.memory_info().unwrap();
         drop((event, stream));
         let fresh = Lab::on(lab.device.clone());
         drop(fresh);
@@ -167,7 +167,7 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
             assert!(current_context().is_null());
             everything();
             assert!(current_context().is_null(), "a context is still current");
-            Cuda::with_current(&lab.device, &mut || {
+            lab.device.with_current(&mut || {
                 assert_eq!(current_context(), Cuda::context(&lab.device));
                 everything();
             });
@@ -179,7 +179,7 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
             unsafe { sys::cuCtxCreate_v2(&mut own, 0, 0).result().unwrap() };
             everything();
             assert_eq!(current_context(), own, "the caller's context was replaced");
-            Cuda::with_current(&lab.device, &mut || everything());
+            lab.device.with_current(&mut || everything());
             assert_eq!(current_context(), own, "the caller's context was replaced");
             // SAFETY: this test owns it and no longer uses it.
             unsafe { sys::cuCtxDestroy_v2(own).result().unwrap() };

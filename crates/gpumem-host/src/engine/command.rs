@@ -148,7 +148,7 @@ impl Command {
                 }
                 let total = region.total_bytes().unwrap_or(0);
                 let bytes = part.start * GRAIN..(part.end * GRAIN).min(total);
-                // SAFETY: device memory was checked and is pinned; the caller of `Backend::copy` vouches for the rest.
+                // SAFETY: device memory was checked and is pinned; the caller of `Stream::copy` vouches for the rest.
                 unsafe { run_region(region, bytes) };
             }
             Command::Strided(plan) => {
@@ -171,7 +171,7 @@ impl Command {
                     bytes,
                     place: Place::ReachedBy(engine.ordinal()),
                 })?;
-                // SAFETY: the range was checked and is pinned; the caller of `Backend::fill` vouches for the alignment.
+                // SAFETY: the range was checked and is pinned; the caller of `Stream::fill` vouches for the alignment.
                 unsafe { run_fill(fill, part) };
             }
             Command::Touch { address, bytes } => {

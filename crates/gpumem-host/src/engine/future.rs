@@ -162,7 +162,7 @@ impl Engine {
 fn clear_written(uses: &dyn MemoryUses) {
     uses.each(&mut |used: &MemoryUse| {
         if used.write {
-            // SAFETY: the future has written them, by the promise of `Backend::enqueue_future`.
+            // SAFETY: the future has written them, by the promise of `Stream::enqueue_future`.
             unsafe { POISONED.clear(&used.range()) };
         }
     });

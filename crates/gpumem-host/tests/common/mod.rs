@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "not every test file uses everything")]
 
 use gpumem_core::{
-    AllocationRequest, Backend, CopyRegion, DeviceBuffer, Endpoint, ErrorKind, Event, EventOptions, Fill,
-    HostFunction, HostLaunch, KernelArguments, KernelSource, LaunchConfig, MemoryKind, Pattern, Result,
-    Space, Stream as _, StreamOptions,
+    AllocationRequest, CopyRegion, DeviceBuffer, DriverDevice, DriverModule, Endpoint, ErrorKind, Event,
+    EventOptions, Fill, HostFunction, HostLaunch, KernelArguments, KernelSource, LaunchConfig, MemoryKind,
+    Pattern, Result, Space, Stream as _, StreamOptions,
 };
 use gpumem_host::{Buffer, Device, Event as HostEvent, Host, HostOptions, Kernel, Stream};
 
@@ -22,20 +22,20 @@ pub(crate) fn allocate(device: &Device, bytes: usize) -> Buffer {
 
 pub(crate) fn try_allocate(device: &Device, bytes: usize, kind: MemoryKind) -> Result<Buffer> {
     // SAFETY: a valid request; the host zeroes memory.
-    unsafe { Host::allocate(device, &AllocationRequest { bytes, align: 64, kind }) }
+    unsafe { device.allocate(&AllocationRequest { bytes, align: 64, kind }) }
 }
 
 pub(crate) fn release(device: &Device, buffer: Buffer) {
     // SAFETY: the tests that use this have waited before.
-    unsafe { Host::release(device, buffer) }.unwrap();
+    unsafe { device.release(buffer) }.unwrap();
 }
 
 pub(crate) fn stream(device: &Device) -> Stream {
-    Host::create_stream(device, &StreamOptions::default()).unwrap()
+    device.create_stream(&StreamOptions::default()).unwrap()
 }
 
 pub(crate) fn event(device: &Device) -> HostEvent {
-    Host::create_event(device, EventOptions::default()).unwrap()
+    device.create_event(EventOptions::default()).unwrap()
 }
 
 pub(crate) fn host<T>(data: &[T]) -> (u64, Space) {
@@ -53,7 +53,7 @@ pub(crate) fn on(device: &Device, buffer: &Buffer) -> (u64, Space) {
 /// Enqueues a linear copy. The tests keep both sides alive until they have waited.
 pub(crate) fn copy(stream: &Stream, from: (u64, Space), to: (u64, Space), bytes: usize) {
     // SAFETY: see above.
-    unsafe { Host::copy(stream, &CopyRegion::linear(from, to, bytes)) }.unwrap();
+    unsafe { stream.copy(&CopyRegion::linear(from, to, bytes)) }.unwrap();
 }
 
 /// Enqueues a fill with one byte.
@@ -66,7 +66,7 @@ pub(crate) fn fill(stream: &Stream, buffer: &Buffer, value: u8) {
         pitch: buffer.len(),
     };
     // SAFETY: the whole buffer.
-    unsafe { Host::fill(stream, &fill) }.unwrap();
+    unsafe { stream.fill(&fill) }.unwrap();
 }
 
 /// Reads a buffer back, on a stream that is ordered after the writes to be seen.
@@ -86,13 +86,13 @@ pub(crate) fn kernel(
     body: impl Fn(HostLaunch<'_>) -> Result<(), String> + Send + Sync + 'static,
 ) -> Kernel {
     let source = KernelSource::Host(vec![("body".into(), HostFunction::new(body))]);
-    let module = Host::compile(device, &source, &Default::default()).unwrap();
-    Host::kernel(&module, "body").unwrap()
+    let module = device.compile(&source, &Default::default()).unwrap();
+    module.kernel("body").unwrap()
 }
 
 pub(crate) fn launch(stream: &Stream, kernel: &Kernel) -> Result<()> {
     // SAFETY: the kernels of the tests take no arguments.
-    unsafe { Host::launch(stream, kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) }
+    unsafe { stream.launch(kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) }
 }
 
 pub(crate) fn is_fault<T>(result: &Result<T>) -> bool {

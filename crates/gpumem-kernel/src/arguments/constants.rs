@@ -2,7 +2,7 @@
 
 use super::{Argument, ArgumentCollector, In};
 use crate::ConstantArray;
-use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, MemoryInfo, Result};
+use gpumem_core::{Backend, DriverModule, Element, Error, ErrorKind, LayoutError, MemoryInfo, Result};
 use gpumem_runtime::{
     Device, Layout, Order, ToDevice,
     internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, upload},
@@ -29,7 +29,7 @@ pub(crate) struct Constants<B: Backend> {
 impl<B: Backend> Constants<B> {
     /// That of a loaded program, which `kernel` keeps loaded.
     pub(crate) fn of_module(device: &Device<B>, module: &B::Module, kernel: &B::Kernel) -> Result<Self> {
-        let (address, bytes) = device.core_by(crate::KEY).note_loss(B::variable(module, NAME))?;
+        let (address, bytes) = device.core_by(crate::KEY).note_loss(module.variable(NAME))?;
         Ok(Self::over(Allocation::foreign_by(crate::KEY, device, address, bytes, Box::new(kernel.clone()))))
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Argument, ArgumentCollector, ScopedArgument, sealed::SealedArgument};
 use crate::{Own, OwnView, Slice, SliceMut, View, ViewMut};
-use gpumem_core::{Backend, Element, Error, LayoutError, Result};
+use gpumem_core::{Backend, DriverDevice, Element, Error, LayoutError, Result};
 use gpumem_runtime::{
     ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
     Scalar, Scope, Source, Storage, Stream, ToDevice,
@@ -152,7 +152,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// How elements go to the device: the caller waits for the launch anyway, and a host device copies them at once.
     fn upload(&self) -> Upload {
-        let at_once = B::capabilities(&self.timeline().context.raw).pageable_direct;
+        let at_once = self.timeline().context.raw.capabilities().pageable_direct;
         if self.locks.is_none() && at_once { Upload::Blocking } else { Upload::Staged }
     }
 

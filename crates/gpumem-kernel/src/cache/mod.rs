@@ -7,7 +7,9 @@
 mod disk;
 
 use disk::Disk;
-use gpumem_core::{Backend, CompileOptions, Compiler, ErrorKind, KernelSource, Result, process::PerProcess};
+use gpumem_core::{
+    Backend, CompileOptions, Compiler, DriverDevice, ErrorKind, KernelSource, Result, process::PerProcess,
+};
 use gpumem_runtime::internal::DeviceContext;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
@@ -77,29 +79,29 @@ fn cache() -> &'static Cache {
 /// Compiles and loads `text`, or loads the cached image.
 ///
 /// # Errors
-/// As for [`Backend::compile`].
+/// As for [`DriverDevice::compile`](gpumem_core::DriverDevice::compile).
 pub(super) fn program<B: Backend>(
     context: &DeviceContext<B>,
     text: String,
     options: &CompileOptions,
 ) -> Result<B::Module> {
-    let compiler = match B::compiler(&context.raw) {
+    let compiler = match context.raw.compiler() {
         Ok(compiler) => compiler,
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
             context.counters.count_compilation();
-            return context.note_loss(B::compile(&context.raw, &KernelSource::Text(text), options));
+            return context.note_loss(context.raw.compile(&KernelSource::Text(text), options));
         }
         Err(error) => return Err(error.in_operation("load")),
     };
     let kept = is_self_contained(&text, options)
-        .then(|| (cache(), Key::new(B::info(&context.raw).backend, &compiler, options, &text)));
+        .then(|| (cache(), Key::new(context.raw.info().backend, &compiler, options, &text)));
     if let Some((cache, key)) = &kept
         && let Some(module) = found(context, cache, key, options)?
     {
         return Ok(module);
     }
     context.counters.count_compilation();
-    let image: Arc<[u8]> = context.note_loss(B::compile_image(&context.raw, &text, options))?.into();
+    let image: Arc<[u8]> = context.note_loss(context.raw.compile_image(&text, options))?.into();
     let module = load(context, &image, options)?;
     if let Some((cache, key)) = kept {
         if let Some(disk) = &cache.disk {
@@ -145,7 +147,7 @@ fn found<B: Backend>(
 }
 
 fn load<B: Backend>(context: &DeviceContext<B>, image: &[u8], options: &CompileOptions) -> Result<B::Module> {
-    context.note_loss(B::compile(&context.raw, &KernelSource::Binary(image.to_vec()), options))
+    context.note_loss(context.raw.compile(&KernelSource::Binary(image.to_vec()), options))
 }
 
 /// Tells whether the text and the options alone decide the output: files that a text includes may change.

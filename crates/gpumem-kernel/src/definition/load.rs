@@ -8,7 +8,8 @@ use crate::{
     source::{MOST_CONSTANT_BYTES, text_with_constants, uses_constants},
 };
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, KernelSource, Lowering, Result,
+    Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
+    KernelSource, Lowering, Result,
 };
 use gpumem_runtime::Device;
 use gpumem_simt::{Executor, Parameters};
@@ -66,7 +67,7 @@ impl<P: Parameters> KernelDef<P> {
                 let shared = device.capabilities().shared_memory;
                 let executor = Executor::new(barrier.wave_size(), shared).race_checks(self.is_checked());
                 let source = KernelSource::Host(vec![(self.shown().to_owned(), body(executor))]);
-                (core.note_loss(B::compile(&core.raw, &source, &self.options()))?, self.shown())
+                (core.note_loss(core.raw.compile(&source, &self.options()))?, self.shown())
             }
             Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
                 (Ok(module), _) => (module, self.name.as_str()),
@@ -77,7 +78,7 @@ impl<P: Parameters> KernelDef<P> {
                 (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
             },
         };
-        let raw = core.note_loss(B::kernel(&module, symbol))?;
+        let raw = core.note_loss(module.kernel(symbol))?;
         let constants = match uses_constants::<P>() {
             false => None,
             true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
@@ -103,7 +104,7 @@ impl<P: Parameters> KernelDef<P> {
             (Lowering::Source(_), Some(source)) => {
                 let text = self.text(source, device);
                 core.counters.count_compilation();
-                let image = core.note_loss(B::compile_image(&core.raw, &text, &self.options()));
+                let image = core.note_loss(core.raw.compile_image(&text, &self.options()));
                 return image.map_err(|error| error.in_kernel(self.shown()));
             }
         };

@@ -4,7 +4,7 @@ use super::{
     DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim, TrimHook,
 };
 use crate::track::DeviceContext;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, DriverDevice};
 use std::{
     ops::Deref,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -50,7 +50,7 @@ impl<B: Backend> DeviceCore<B> {
     /// Takes over a device of the driver.
     pub fn new(raw: B::Device) -> Self {
         let limits = DeferredLimits::from_environment();
-        let deferred_frees = DeferredFrees::new(limits, B::info(&raw).total_memory);
+        let deferred_frees = DeferredFrees::new(limits, raw.info().total_memory);
         Self {
             context: Arc::new(DeviceContext::new(raw)),
             memory: ResourceTable::new(),

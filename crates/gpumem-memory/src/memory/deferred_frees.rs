@@ -21,7 +21,7 @@ use super::{
     resource::{MemoryStatistics, Trim},
 };
 use crate::{blocking, memory::DeviceCore, sync::Mutex, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, process::DriverUse};
+use gpumem_core::{Backend, Error, ErrorKind, Event as _, POISONED, Result, Stream as _, process::DriverUse};
 use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
@@ -215,7 +215,7 @@ impl<B: Backend> DeferredFrees<B> {
         core.foreign_timelines.forget();
         // Pools have dropped their streams, and these their events.
         for event in core.events.take() {
-            if let Err(error) = core.note_loss(B::destroy_event(&core.raw, event)) {
+            if let Err(error) = core.note_loss(event.destroy()) {
                 note(core, error);
             }
         }
@@ -348,11 +348,11 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             FreeOutcome::Done(Ok(()))
         }
         DeferredFree::Stream(raw) => match Arc::try_unwrap(raw) {
-            Ok(raw) => FreeOutcome::Done(core.note_loss(B::destroy_stream(&core.raw, raw))),
+            Ok(raw) => FreeOutcome::Done(core.note_loss(raw.destroy())),
             // Another thread is waiting for the stream.
             Err(raw) => FreeOutcome::InUse(DeferredFree::Stream(raw)),
         },
-        DeferredFree::Event(event) => FreeOutcome::Done(core.note_loss(B::destroy_event(&core.raw, event))),
+        DeferredFree::Event(event) => FreeOutcome::Done(core.note_loss(event.destroy())),
         DeferredFree::Module { module, .. } => {
             drop(module);
             FreeOutcome::Done(Ok(()))

@@ -5,7 +5,8 @@ use super::resource::{
 };
 use crate::memory::DeviceCore;
 use gpumem_core::{
-    AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, POISONED, Result,
+    AllocationRequest, Backend, DeviceBuffer as _, DriverDevice, Error, ErrorKind, MemoryKind, POISONED,
+    Result,
 };
 use std::{
     fmt, mem,
@@ -103,7 +104,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         }
         let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
         // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
-        let outcome = unsafe { B::allocate(&core.raw, &wanted) };
+        let outcome = unsafe { core.raw.allocate(&wanted) };
         let buffer = core.note_loss(outcome).inspect_err(|_| self.stats.fail())?;
         Ok(self.adopt(&core, buffer))
     }
@@ -142,7 +143,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             unsafe { POISONED.clear(&(start..start.saturating_add(block.bytes() as u64))) };
         }
         // SAFETY: the buffer was made by this device in this generation, and its uses are over.
-        match unsafe { B::release(&core.raw, *buffer) } {
+        match unsafe { core.raw.release(*buffer) } {
             Ok(()) => {
                 core.counters.count_release();
                 if kind == MemoryKind::Device {

@@ -4,7 +4,7 @@
 //! allocated nor free, and a request for it fails.
 
 use crate::memory::DeviceCore;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, DriverDevice};
 use parking_lot::Mutex;
 use std::{
     thread,
@@ -63,12 +63,12 @@ impl LateMemory {
     /// wait, or if the driver frees at once.
     pub fn wait<B: Backend>(&self, core: &DeviceCore<B>, mut on_growth: impl FnMut() -> bool) {
         let before = *self.0.lock();
-        if before.released == 0 || !B::capabilities(&core.raw).frees_late {
+        if before.released == 0 || !core.raw.capabilities().frees_late {
             return;
         }
         let begin = Instant::now();
         let (mut most, mut grown_at) = (None, begin);
-        while let Ok(memory) = core.note_loss(B::memory_info(&core.raw)) {
+        while let Ok(memory) = core.note_loss(core.raw.memory_info()) {
             if most.is_none_or(|most| memory.free > most) {
                 (most, grown_at) = (Some(memory.free), Instant::now());
                 if on_growth() {

@@ -7,7 +7,9 @@
 //! array there may be locked. The driver then reports them as locked, and is called to unlock them once more.
 
 use crate::memory::DeviceCore;
-use gpumem_core::{Backend, DeviceBuffer, Error, ErrorKind, RegisterOptions, Result, process::page_size};
+use gpumem_core::{
+    Backend, DeviceBuffer, DriverDevice, Error, ErrorKind, RegisterOptions, Result, process::page_size,
+};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt, mem, ops::Range, ptr::NonNull};
 
@@ -109,7 +111,7 @@ impl<B: Backend> PinnedPages<B> {
             let start = host.as_ptr().wrapping_offset(at as isize - host.addr().get() as isize);
             let register = || match NonNull::new(start) {
                 // SAFETY: whole pages of memory that is valid until `unlock`, by this function's contract.
-                Some(start) => unsafe { B::register(&core.raw, start, end - at, options) },
+                Some(start) => unsafe { core.raw.register(start, end - at, options) },
                 None => Err(core.error(operation, ErrorKind::InvalidArgument { why: "the address is zero" })),
             };
             let buffer = match register() {
@@ -190,7 +192,7 @@ impl<B: Backend> Pages<B> {
             }
             let Some(Segment { end, buffer, .. }) = self.locked.remove(start) else { continue };
             // SAFETY: registered by this device; the last array on these pages is done with them.
-            if let Err((buffer, error)) = unsafe { B::release(&core.raw, buffer) } {
+            if let Err((buffer, error)) = unsafe { core.raw.release(buffer) } {
                 let stuck = Stuck { end, generation: core.generation(), buffer };
                 if let Some(older) = self.stuck.insert(*start, stuck) {
                     // The driver has let these pages be locked again, so it had unlocked them.
@@ -217,7 +219,7 @@ impl<B: Backend> Pages<B> {
                 continue;
             }
             // SAFETY: registered by this device, which has just said that it still is; nothing has used it since.
-            match unsafe { B::release(&core.raw, buffer) } {
+            match unsafe { core.raw.release(buffer) } {
                 Ok(()) => any = true,
                 Err((buffer, error)) => {
                     self.stuck.insert(start, Stuck { end, generation, buffer });

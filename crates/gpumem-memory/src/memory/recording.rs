@@ -2,7 +2,7 @@
 
 use super::DeviceCore;
 use crate::memory::default_options;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, DriverDevice};
 use gpumem_trace::{
     RecorderOptions,
     log::{EventLog, InitialState},
@@ -18,7 +18,7 @@ impl<B: Backend> DeviceCore<B> {
             let granule = default_options(self, kind).alignment;
             Some((kind.index()? as u8, statistics.reserved, statistics.allocated, granule))
         });
-        let (total, kinds) = (B::info(&self.raw).total_memory, kinds.collect());
+        let (total, kinds) = (self.raw.info().total_memory, kinds.collect());
         self.recorder.start(|| EventLog::new(options, InitialState { device: self.name(), total, kinds }))
     }
 }

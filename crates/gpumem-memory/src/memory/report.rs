@@ -2,7 +2,7 @@
 
 use super::{Holder, ResourceReport};
 use crate::memory::DeviceCore;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, DriverDevice};
 use gpumem_trace::log::Bytes;
 use serde::Serialize;
 use std::fmt;
@@ -50,7 +50,7 @@ pub struct KindReport {
 impl MemoryReport {
     #[doc(hidden)]
     pub fn of<B: Backend>(core: &DeviceCore<B>) -> Self {
-        let info = B::info(&core.raw);
+        let info = core.raw.info();
         let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
         let kinds = core
             .memory
@@ -67,7 +67,7 @@ impl MemoryReport {
             device: core.name(),
             free: core
                 .check("memory_report")
-                .and_then(|()| B::memory_info(&core.raw))
+                .and_then(|()| core.raw.memory_info())
                 .ok()
                 .map(|info| info.free),
             total: info.total_memory,

@@ -5,7 +5,7 @@ use super::{
     serving::{ForeignResource, Serving},
 };
 use crate::{blocking::may_block, memory::DeviceCore, sync::Mutex, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::page_size};
+use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, MemoryKind, Result, process::page_size};
 use std::{
     fmt,
     sync::{
@@ -272,7 +272,7 @@ fn default_resource<B: Backend>(core: &Arc<DeviceCore<B>>, kind: MemoryKind) -> 
 
 /// How pools of a device are set up by default.
 pub fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> PoolOptions {
-    let capabilities = B::capabilities(&core.raw);
+    let capabilities = core.raw.capabilities();
     let granule = match kind {
         // Hints about managed memory apply to whole pages of the host: neighbours must not share one.
         MemoryKind::Managed(_) => capabilities.allocation_alignment.max(page_size()),
@@ -286,7 +286,7 @@ pub fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> Po
         _ => PoolOptions::page_locked(granule),
     };
     // A small device is not to be filled by the first piece.
-    let share = (B::info(&core.raw).total_memory / 16).max(1);
+    let share = (core.raw.info().total_memory / 16).max(1);
     let (smallest, largest) = (options.smallest_chunk.min(share), options.largest_chunk.min(share));
     options.chunks(smallest.max(granule), largest)
 }

@@ -7,7 +7,7 @@
 
 use super::{Span, Timeline};
 use crate::user_code;
-use gpumem_core::{Backend, ErrorKind, NonBlockingContext, Result, process::DriverUse};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, NonBlockingContext, Result, process::DriverUse};
 use parking_lot::{Condvar, Mutex};
 use std::{collections::VecDeque, sync::Arc};
 
@@ -104,7 +104,7 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
         let in_driver = DriverUse::new();
         let result = timeline.wait_host(span.last).result.and_then(|()| timeline.outcome(span));
         drop(in_driver);
-        let info = B::info(&timeline.context.raw);
+        let info = timeline.context.raw.info();
         let context = NonBlockingContext { backend: info.backend, device: info.ordinal, stream: None };
         if let Err(message) = user_code::run(move || NonBlockingContext::run(Some(context), || task(result)))
         {

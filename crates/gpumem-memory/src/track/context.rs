@@ -4,7 +4,7 @@ use super::{
     Timeline, counters::Counters, errors::ErrorQueue, foreign_timelines::ForeignTimelinePool,
     recorded_event::EventPool,
 };
-use gpumem_core::{Backend, Error, ErrorKind, Result, process::ProcessGuard};
+use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
 use gpumem_trace::log::Recorder;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ pub struct DeviceContext<B: Backend> {
 impl<B: Backend> DeviceContext<B> {
     /// Takes over a device of the driver.
     pub fn new(raw: B::Device) -> Self {
-        let ordinal = B::info(&raw).ordinal;
+        let ordinal = raw.info().ordinal;
         Self {
             raw,
             ordinal,
@@ -165,13 +165,13 @@ impl<B: Backend> DeviceContext<B> {
     #[cold]
     #[inline(never)]
     pub fn place(&self, error: Error) -> Error {
-        let info = B::info(&self.raw);
+        let info = self.raw.info();
         error.on_device(info.backend, info.ordinal)
     }
 
     /// The device as users name it.
     pub fn name(&self) -> String {
-        let info = B::info(&self.raw);
+        let info = self.raw.info();
         format!("{}:{}", info.backend, info.ordinal)
     }
 
@@ -180,7 +180,7 @@ impl<B: Backend> DeviceContext<B> {
         if std::ptr::eq(self, other) {
             return true;
         }
-        let (a, b) = (B::info(&self.raw), B::info(&other.raw));
+        let (a, b) = (self.raw.info(), other.raw.info());
         a.ordinal == b.ordinal && a.backend == b.backend
     }
 }

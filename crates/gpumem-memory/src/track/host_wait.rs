@@ -5,7 +5,7 @@ use super::{
     queue::{WaitTarget, stale},
 };
 use crate::blocking;
-use gpumem_core::{Backend, Error, ErrorKind, Event, Result, Stream};
+use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Event, Result, Stream};
 use std::ops::RangeInclusive;
 
 /// How a wait of the host ended.
@@ -171,7 +171,7 @@ impl<B: Backend> Timeline<B> {
                 }
                 (_, Some(raw)) => (last, raw.synchronize()),
                 // The stream was dropped and its last event could not be made: only the device can tell.
-                (_, None) => (last, B::synchronize(&self.context.raw)),
+                (_, None) => (last, self.context.raw.synchronize()),
             }
         };
         self.context.recorder.end_wait(begin, self.id(), covers);
@@ -187,7 +187,7 @@ impl<B: Backend> Timeline<B> {
                 if failed {
                     self.note_fault(covers, &error);
                 }
-                let done = failed || B::synchronize(&self.context.raw).is_ok();
+                let done = failed || self.context.raw.synchronize().is_ok();
                 if done {
                     self.note_complete(covers);
                 }

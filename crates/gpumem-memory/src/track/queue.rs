@@ -5,7 +5,7 @@ use super::{
     event_history::{EventHistory, Reused},
 };
 use crate::blocking;
-use gpumem_core::{Backend, Error, ErrorKind, Event, Result};
+use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Event, Result, Stream as _};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl<B: Backend> Queue<B> {
     /// never queried.
     pub(super) fn record_on(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<u64> {
         let submission = self.submission + 1;
-        self.events.record(submission, Reused::Last, context, |event| B::record(raw, event))?;
+        self.events.record(submission, Reused::Last, context, |event| raw.record(event))?;
         self.submission = submission;
         Ok(submission)
     }
@@ -97,7 +97,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<&(u64, Arc<RecordedEvent<B>>)> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "record")) };
         let recorded =
-            self.events.record(self.submission, Reused::Oldest, context, |event| B::record(raw, event))?;
+            self.events.record(self.submission, Reused::Oldest, context, |event| raw.record(event))?;
         context.counters.count_record();
         Ok(recorded)
     }
@@ -107,9 +107,9 @@ impl<B: Backend> Queue<B> {
         &mut self,
         context: &Arc<DeviceContext<B>>,
     ) -> Result<&(u64, Arc<RecordedEvent<B>>)> {
-        let recorded = self.events.record(self.submission, Reused::Oldest, context, |event| {
-            B::record_device(&context.raw, event)
-        })?;
+        let recorded = self
+            .events
+            .record(self.submission, Reused::Oldest, context, |event| context.raw.record_device(event))?;
         context.counters.count_record();
         Ok(recorded)
     }
@@ -124,7 +124,7 @@ pub(super) fn wait_on_stream<B: Backend>(
     context: &DeviceContext<B>,
 ) -> Result<bool> {
     let Some(event) = recorded.event() else { return Ok(false) };
-    match B::wait(raw, event) {
+    match raw.wait(event) {
         Ok(()) => Ok(true),
         Err(error) => wait_on_host(event, context, error).map(|()| false),
     }

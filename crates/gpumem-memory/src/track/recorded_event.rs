@@ -2,7 +2,7 @@
 
 use super::DeviceContext;
 use crate::sync::Mutex;
-use gpumem_core::{Backend, EventOptions, Result};
+use gpumem_core::{Backend, DriverDevice, EventOptions, Result};
 use std::{
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -27,7 +27,7 @@ impl<B: Backend> RecordedEvent<B> {
     pub(crate) fn new(context: &Arc<DeviceContext<B>>) -> Result<Self> {
         let event = match context.events.free.lock().pop() {
             Some(event) => event,
-            None => context.note_loss(B::create_event(&context.raw, EventOptions::default()))?,
+            None => context.note_loss(context.raw.create_event(EventOptions::default()))?,
         };
         Ok(Self { event: Some(event), generation: context.generation(), context: context.clone() })
     }

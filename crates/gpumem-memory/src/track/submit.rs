@@ -144,8 +144,8 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// waited for; `false` if not.
     ///
     /// # Safety
-    /// As for [`Backend::try_copy_sync`], for a stream that nothing else is enqueued on meanwhile. The region has no bytes of
-    /// the library but those of the accesses.
+    /// As for [`Stream::try_copy_sync`](gpumem_core::Stream::try_copy_sync), for a stream that nothing else is enqueued
+    /// on meanwhile. The region has no bytes of the library but those of the accesses.
     #[inline(always)]
     pub unsafe fn try_copy_sync(self, region: &CopyRegion) -> bool {
         let Self { timeline, operation, accesses, .. } = self;
@@ -155,7 +155,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             logs.are_free(timeline)
                 && timeline
                     // SAFETY: the caller's promise.
-                    .with_raw(operation, |raw| Ok(unsafe { B::try_copy_sync(raw, region) }))
+                    .with_raw(operation, |raw| Ok(unsafe { raw.try_copy_sync(region) }))
                     .unwrap_or(false)
         };
         let copied = match accesses {
@@ -216,7 +216,7 @@ impl<B: Backend> Timeline<B> {
         raw: &B::Stream,
         what: &'static str,
     ) -> Result<RawStream> {
-        match B::is_capturing(raw)? {
+        match raw.is_capturing()? {
             true => Err(self.context.error(operation, ErrorKind::Unsupported { what })),
             false => Ok(raw.raw()),
         }

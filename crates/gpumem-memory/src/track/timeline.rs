@@ -9,7 +9,9 @@ use super::{
     queue::{Queue, WaitTarget, stale, wait_on_stream},
 };
 use crate::sync::{AtomicU64, Ordering, ShortMutex};
-use gpumem_core::{Backend, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind};
+use gpumem_core::{
+    Backend, DriverDevice, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind,
+};
 use std::{
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -96,7 +98,7 @@ impl<B: Backend> Timeline<B> {
         (is_whole_device, of_producer): (bool, bool),
     ) -> Arc<Self> {
         let id = super::unique_id();
-        let survives_faults = B::capabilities(&context.raw).survives_faults;
+        let survives_faults = context.raw.capabilities().survives_faults;
         let is_found = survives_faults && queue.raw.is_some();
         Arc::new(Self {
             id,
@@ -255,7 +257,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Records an event of the caller's on the driver's stream.
     pub fn record_event(&self, operation: &'static str, event: &B::Event) -> Result<()> {
-        self.with_raw(operation, |raw| B::record(raw, event))
+        self.with_raw(operation, |raw| raw.record(event))
     }
 
     /// Runs `act` on the driver's stream without giving out a submission index. `act` uses no memory of the library: work

@@ -1,7 +1,7 @@
 //! The kernels of pack.cu, compiled once for each device and unit, and how they are launched.
 
 use crate::{device::RocDevice, error::Status, module::RocModule, packers::Functions, stream::RocStream};
-use gpumem_core::{CompileOptions, KernelSource, Result, Stream, StridedCopy};
+use gpumem_core::{CompileOptions, DriverModule, KernelSource, Result, Stream, StridedCopy};
 use gpumem_layout::pack::{Lowered, PackKernel, PackLaunch, SOURCE};
 use std::{ptr::null_mut, sync::Arc};
 
@@ -16,7 +16,7 @@ fn compile(device: &RocDevice, unit: usize) -> Result<Functions> {
 }
 
 /// # Safety
-/// As for [`Backend::copy_strided`](gpumem_core::Backend::copy_strided).
+/// As for [`Stream::copy_strided`](gpumem_core::Stream::copy_strided).
 pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Result<()> {
     const OPERATION: &str = "copy_strided";
     let device = &stream.owner.device;

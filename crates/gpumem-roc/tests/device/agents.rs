@@ -4,7 +4,7 @@ use super::{
     fixture::{Lab, Skip, allocate, needs_hsa, release, request},
     kernels::run_increment,
 };
-use gpumem_core::{Backend, DeviceBuffer, ErrorKind, MappedOptions, MemoryKind};
+use gpumem_core::{DeviceBuffer, DriverDevice, ErrorKind, MappedOptions, MemoryKind};
 use gpumem_roc::{AgentKind, Grain, Pinning, PoolKind, Roc, RocExt};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -17,7 +17,7 @@ pub(super) fn agents_and_pools_are_found(lab: &Lab) -> Result<(), Skip> {
     let own = Roc::agent(&lab.device).unwrap();
     assert!(agents.contains(&own));
     assert_eq!((own.kind, own.wave_size), (AgentKind::Gpu, Some(Roc::wavefront(&lab.device).size)));
-    assert_eq!(own.name, Roc::info(&lab.device).architecture);
+    assert_eq!(own.name, lab.device.info().architecture);
     assert!(Roc::isa(&lab.device).starts_with(&own.name));
     let cpu = agents.iter().find(|agent| agent.kind == AgentKind::Cpu).unwrap();
     let kinds = |agent| -> Vec<PoolKind> {

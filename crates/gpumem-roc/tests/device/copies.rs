@@ -4,9 +4,8 @@ use super::{
     fixture::{Lab, Skip, allocate, download, release, upload},
     simulator::counter,
 };
-use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Space, Stream, StridedCopy};
+use gpumem_core::{DeviceBuffer, DriverDevice, MemoryKind, Space, Stream, StridedCopy};
 use gpumem_layout::pack::Lowered;
-use gpumem_roc::Roc;
 
 /// An address on each side, and each axis: its length and the strides in elements.
 type Layouts<'a> = ((usize, usize), &'a [(usize, isize, isize)]);
@@ -40,7 +39,7 @@ fn strided(lab: &Lab, item: usize, count: usize, ((from, to), axes): Layouts<'_>
     };
     let launches = counter(c"layout_dispatches");
     // SAFETY: both sides lie in their blocks, which are two and are waited for.
-    unsafe { Roc::copy_strided(&lab.stream, &copy) }.unwrap();
+    unsafe { lab.stream.copy_strided(&copy) }.unwrap();
     lab.stream.synchronize().unwrap();
     if let (Some(before), Some(after)) = (launches, counter(c"layout_dispatches")) {
         let mut wanted = 0;
@@ -57,7 +56,7 @@ fn strided(lab: &Lab, item: usize, count: usize, ((from, to), axes): Layouts<'_>
 
 /// Every kernel there is, but those for more than 2³¹ units.
 pub(super) fn any_two_layouts_are_copied_by_kernels(lab: &Lab) -> Result<(), Skip> {
-    if !Roc::capabilities(&lab.device).strided_copy {
+    if !lab.device.capabilities().strided_copy {
         return Err("there is no hipRTC for this device");
     }
     for item in [1, 2, 4, 8, 16, 3, 12] {

@@ -1,8 +1,7 @@
 //! Fills, which HIP 5.2 gets wrong within one word.
 
 use super::fixture::{Lab, Skip, allocate, download, release, upload};
-use gpumem_core::{Backend, DeviceBuffer, Fill, MemoryKind, Pattern};
-use gpumem_roc::Roc;
+use gpumem_core::{DeviceBuffer, Fill, MemoryKind, Pattern, Stream as _};
 
 pub(super) fn short_fills_touch_nothing_else(lab: &Lab) -> Result<(), Skip> {
     let buffer = allocate(lab, 64, MemoryKind::Device);
@@ -14,7 +13,7 @@ pub(super) fn short_fills_touch_nothing_else(lab: &Lab) -> Result<(), Skip> {
             upload(lab, buffer.address(), &[0xEE; 64]);
             let address = buffer.address() + start as u64;
             // SAFETY: the bytes are there, and are waited for.
-            unsafe { Roc::fill(&lab.stream, &Fill { address, pattern, count, rows: 1, pitch: 0 }) }.unwrap();
+            unsafe { lab.stream.fill(&Fill { address, pattern, count, rows: 1, pitch: 0 }) }.unwrap();
             let mut expected = [0xEE; 64];
             for element in expected[start..start + count * width].chunks_mut(width) {
                 match pattern {
@@ -38,7 +37,7 @@ pub(super) fn rows_are_filled_with_gaps(lab: &Lab) -> Result<(), Skip> {
             upload(lab, buffer.address(), &[0xEE; 100 * PITCH]);
             let fill = Fill { address: buffer.address() + 4, pattern, count, rows, pitch: PITCH };
             // SAFETY: the rows are there, and are waited for.
-            unsafe { Roc::fill(&lab.stream, &fill) }.unwrap();
+            unsafe { lab.stream.fill(&fill) }.unwrap();
             let found = download(lab, buffer.address(), 100 * PITCH);
             for (row, bytes) in found.chunks(PITCH).enumerate() {
                 let end = if row < rows { 4 + count * pattern.bytes() } else { 4 };

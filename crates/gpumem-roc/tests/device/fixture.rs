@@ -2,7 +2,8 @@
 
 use gpumem_conformance::RanOn;
 use gpumem_core::{
-    AllocationRequest, Backend, CopyRegion, DeviceSelector, MemoryKind, Space, Stream, StreamOptions,
+    AllocationRequest, Backend, CopyRegion, DeviceSelector, DriverDevice, MemoryKind, Space, Stream,
+    StreamOptions,
 };
 use gpumem_roc::{Roc, RocBuffer, RocDevice, RocStream};
 
@@ -18,7 +19,7 @@ pub(super) type Case = (&'static str, fn(&Lab) -> Result<(), Skip>);
 impl Lab {
     pub(super) fn open(ran_on: RanOn) -> gpumem_core::Result<Self> {
         let device = Roc::open(&DeviceSelector::ordinal("roc", 0))?;
-        let stream = Roc::create_stream(&device, &StreamOptions::default())?;
+        let stream = device.create_stream(&StreamOptions::default())?;
         Ok(Self { device, stream, ran_on })
     }
 }
@@ -33,12 +34,12 @@ pub(super) fn request(bytes: usize, kind: MemoryKind) -> AllocationRequest {
 
 pub(super) fn allocate(lab: &Lab, bytes: usize, kind: MemoryKind) -> RocBuffer {
     // SAFETY: at least one byte; every case writes before it reads.
-    unsafe { Roc::allocate(&lab.device, &request(bytes, kind)) }.unwrap()
+    unsafe { lab.device.allocate(&request(bytes, kind)) }.unwrap()
 }
 
 pub(super) fn release(lab: &Lab, buffer: RocBuffer) {
     // SAFETY: made by this device, and every case has waited for its work.
-    unsafe { Roc::release(&lab.device, buffer) }.map_err(|(_, error)| error).unwrap();
+    unsafe { lab.device.release(buffer) }.map_err(|(_, error)| error).unwrap();
 }
 
 /// Copies between device memory and the host, and waits.
@@ -47,7 +48,7 @@ pub(super) fn upload(lab: &Lab, to: u64, contents: &[u8]) {
     let own = Space::Device(0);
     let region = CopyRegion::linear((from, Space::Host), (to, own), contents.len());
     // SAFETY: both sides are that long, and are waited for.
-    unsafe { Roc::copy(&lab.stream, &region) }.unwrap();
+    unsafe { lab.stream.copy(&region) }.unwrap();
     lab.stream.synchronize().unwrap();
 }
 
@@ -56,7 +57,7 @@ pub(super) fn download(lab: &Lab, from: u64, bytes: usize) -> Vec<u8> {
     let to = contents.as_mut_ptr().expose_provenance() as u64;
     let region = CopyRegion::linear((from, Space::Device(0)), (to, Space::Host), bytes);
     // SAFETY: both sides are that long, and are waited for.
-    unsafe { Roc::copy(&lab.stream, &region) }.unwrap();
+    unsafe { lab.stream.copy(&region) }.unwrap();
     lab.stream.synchronize().unwrap();
     contents
 }

@@ -2,8 +2,8 @@
 
 use super::fixture::{Lab, Skip, allocate, download, release, upload};
 use gpumem_core::{
-    Backend, CompileOptions, CopyRegion, DeviceBuffer, ErrorKind, KernelArguments, KernelSource,
-    LaunchConfig, MemoryKind, Space, Stream, StreamOptions,
+    Backend, CompileOptions, CopyRegion, DeviceBuffer, DriverDevice, DriverModule, ErrorKind,
+    KernelArguments, KernelSource, LaunchConfig, MemoryKind, Space, Stream, StreamOptions,
 };
 use gpumem_roc::{Roc, RocStream};
 use std::thread;
@@ -17,15 +17,15 @@ extern "C" __global__ void increment(unsigned* values, unsigned count) {
 
 pub(super) fn kernel(lab: &Lab) -> <Roc as Backend>::Kernel {
     let source = KernelSource::Text(SOURCE.to_owned());
-    let module = Roc::compile(&lab.device, &source, &CompileOptions::default()).unwrap();
-    Roc::kernel(&module, "increment").unwrap()
+    let module = lab.device.compile(&source, &CompileOptions::default()).unwrap();
+    module.kernel("increment").unwrap()
 }
 
 pub(super) fn launch(stream: &RocStream, kernel: &<Roc as Backend>::Kernel, address: u64, count: u32) {
     let arguments = KernelArguments::new().with(address).with(count);
     let dims = LaunchConfig::linear(count.div_ceil(64), 64);
     // SAFETY: the signature's arguments; every case's memory is that long and is waited for.
-    unsafe { Roc::launch(stream, kernel, &dims, &arguments) }.unwrap();
+    unsafe { stream.launch(kernel, &dims, &arguments) }.unwrap();
 }
 
 pub(super) fn run_increment(lab: &Lab, address: u64, count: u32) {
@@ -40,17 +40,17 @@ pub(super) fn kernels_and_copies_on_one_stream(lab: &Lab) -> Result<(), Skip> {
         (allocate(lab, 4 * COUNT, MemoryKind::Device), allocate(lab, 4 * COUNT, MemoryKind::Device));
     upload(lab, one.address(), &[0; 4 * COUNT]);
     // The first thing on a fresh stream is a kernel.
-    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    let stream = lab.device.create_stream(&StreamOptions::default()).unwrap();
     let here = Space::Device(0);
     for _ in 0..250 {
         launch(&stream, &kernel, one.address(), COUNT as u32);
         let there = CopyRegion::linear((one.address(), here), (two.address(), here), 4 * COUNT);
         let back = CopyRegion::linear((two.address(), here), (one.address(), here), 4 * COUNT);
         // SAFETY: both are that long, and are waited for.
-        unsafe { Roc::copy(&stream, &there) }.unwrap();
+        unsafe { stream.copy(&there) }.unwrap();
         launch(&stream, &kernel, two.address(), COUNT as u32);
         // SAFETY: as above.
-        unsafe { Roc::copy(&stream, &back) }.unwrap();
+        unsafe { stream.copy(&back) }.unwrap();
     }
     stream.synchronize().unwrap();
     let found = download(lab, one.address(), 4 * COUNT);
@@ -64,21 +64,21 @@ pub(super) fn other_architectures_are_refused(lab: &Lab) -> Result<(), Skip> {
     let source = KernelSource::Text(SOURCE.to_owned());
     for flag in ["--gpu-architecture=gfx9999", "--offload-arch=gfx000"] {
         let options = CompileOptions { flags: vec![flag.to_owned()], ..Default::default() };
-        let error = Roc::compile(&lab.device, &source, &options).unwrap_err();
+        let error = lab.device.compile(&source, &options).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
     }
     let wrong = KernelSource::Text("extern \"C\" __global__ void f() { no_such_thing(); }".to_owned());
-    let error = Roc::compile(&lab.device, &wrong, &CompileOptions::default()).unwrap_err();
+    let error = lab.device.compile(&wrong, &CompileOptions::default()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Build { log } if log.contains("no_such_thing")), "{error}");
     let ptx = KernelSource::Ptx(String::new());
-    let error = Roc::compile(&lab.device, &ptx, &CompileOptions::default()).unwrap_err();
+    let error = lab.device.compile(&ptx, &CompileOptions::default()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     Ok(())
 }
 
 pub(super) fn launches_that_do_not_fit_are_refused(lab: &Lab) -> Result<(), Skip> {
     let kernel = kernel(lab);
-    let capabilities = Roc::capabilities(&lab.device);
+    let capabilities = lab.device.capabilities();
     let shared = u32::try_from(capabilities.shared_memory).unwrap() + 1;
     for dims in [
         LaunchConfig::linear(0, 64),
@@ -92,7 +92,7 @@ pub(super) fn launches_that_do_not_fit_are_refused(lab: &Lab) -> Result<(), Skip
         LaunchConfig::linear(i32::MAX as u32, 64),
     ] {
         // SAFETY: nothing is launched.
-        let error = unsafe { Roc::launch(&lab.stream, &kernel, &dims, &KernelArguments::new()) }.unwrap_err();
+        let error = unsafe { lab.stream.launch(&kernel, &dims, &KernelArguments::new()) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{dims:?}: {error}");
     }
     Ok(())
@@ -104,14 +104,14 @@ pub(super) fn threads_compile_at_the_same_time(lab: &Lab) -> Result<(), Skip> {
             .map(|number| {
                 scope.spawn(move || {
                     let compile = |text: String| {
-                        Roc::compile(&lab.device, &KernelSource::Text(text), &CompileOptions::default())
+                        lab.device.compile(&KernelSource::Text(text), &CompileOptions::default())
                     };
                     for round in 0..2 {
                         let name = format!("of_{number}_{round}");
                         let kernel =
                             format!("extern \"C\" __global__ void {name}(int* x) {{ *x = {number}; }}");
                         let module = compile(kernel).unwrap();
-                        Roc::kernel(&module, &name).unwrap();
+                        module.kernel(&name).unwrap();
                         // Each thread gets the words about its own source.
                         let wrong =
                             compile(format!("__global__ void f() {{ missing_{name}(); }}")).unwrap_err();

@@ -6,8 +6,8 @@ use super::{
 };
 use gpumem_conformance::RanOn;
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, ErrorKind, Fill, MemoryKind, Pattern, RegisterOptions, Space, Stream,
-    StreamOptions,
+    CopyRegion, DeviceBuffer, DriverDevice, ErrorKind, Fill, MemoryKind, Pattern, RegisterOptions, Space,
+    Stream, StreamOptions,
 };
 use gpumem_roc::Roc;
 use gpumem_runtime::Device;
@@ -18,25 +18,25 @@ use std::{
 };
 
 pub(super) fn the_device_address_is_queried(lab: &Lab) -> Result<(), Skip> {
-    if !Roc::capabilities(&lab.device).register {
+    if !lab.device.capabilities().register {
         return Err("the device page-locks no memory of the caller");
     }
     let mut memory = vec![0u8; 10_001];
     let host = NonNull::new(memory.as_mut_ptr()).unwrap();
     let options = RegisterOptions { mapped: true, ..RegisterOptions::default() };
     // SAFETY: the memory outlives the registration.
-    let buffer = unsafe { Roc::register(&lab.device, host, 10_001, options) }.unwrap();
+    let buffer = unsafe { lab.device.register(host, 10_001, options) }.unwrap();
     assert_eq!(buffer.host_address(), Some(host));
     if lab.ran_on == RanOn::Rocsim && std::env::var_os("ROCSIM_REGISTER_IN_PLACE").is_none() {
         assert_ne!(buffer.address(), host.as_ptr().expose_provenance() as u64);
     }
     // SAFETY: as above; it is refused.
-    let twice = unsafe { Roc::register(&lab.device, host, 10_001, options) }.unwrap_err();
+    let twice = unsafe { lab.device.register(host, 10_001, options) }.unwrap_err();
     assert!(matches!(twice.kind(), ErrorKind::Registration { .. }), "{twice}");
     let fill =
         Fill { address: buffer.address() + 1, pattern: Pattern::U8(9), count: 10_000, rows: 1, pitch: 0 };
     // SAFETY: the bytes are there, and are waited for.
-    unsafe { Roc::fill(&lab.stream, &fill) }.unwrap();
+    unsafe { lab.stream.fill(&fill) }.unwrap();
     lab.stream.synchronize().unwrap();
     release(lab, buffer);
     assert_eq!((memory[0], memory[1], memory[10_000]), (0, 9, 9));
@@ -51,7 +51,7 @@ pub(super) fn exhausted_memory_can_be_allocated_again(lab: &Lab) -> Result<(), S
     let mut blocks = Vec::new();
     let error = loop {
         // SAFETY: the memory is not read.
-        match unsafe { Roc::allocate(&lab.device, &request(BLOCK, MemoryKind::Device)) } {
+        match unsafe { lab.device.allocate(&request(BLOCK, MemoryKind::Device)) } {
             Ok(block) => blocks.push(block),
             Err(error) => break error,
         }
@@ -100,27 +100,27 @@ pub(super) fn a_reset_frees_everything(lab: &Lab) -> Result<(), Skip> {
     if lab.ran_on == RanOn::Hardware {
         return Err("other programs may be using the device");
     }
-    let before = Roc::memory_info(&lab.device).unwrap().free;
+    let before = lab.device.memory_info().unwrap().free;
     let block = allocate(lab, 300 << 20, MemoryKind::Device);
-    let event = Roc::create_event(&lab.device, gpumem_core::EventOptions::default()).unwrap();
-    Roc::record(&lab.stream, &event).unwrap();
+    let event = lab.device.create_event(gpumem_core::EventOptions::default()).unwrap();
+    lab.stream.record(&event).unwrap();
     // SAFETY: nothing that was made before is used but to see it refused. This is the last case.
-    unsafe { Roc::reset(&lab.device) }.unwrap();
-    let after = Roc::memory_info(&lab.device).unwrap().free;
+    unsafe { lab.device.reset() }.unwrap();
+    let after = lab.device.memory_info().unwrap().free;
     assert!(after + (1 << 20) >= before, "{before} bytes were free before, {after} after");
     let stale = lab.stream.synchronize().unwrap_err();
     assert!(matches!(stale.kind(), ErrorKind::Stale { what: "stream" }), "{stale}");
     // SAFETY: it is only forgotten.
-    unsafe { Roc::release(&lab.device, block) }.map_err(|(_, error)| error).unwrap();
+    unsafe { lab.device.release(block) }.map_err(|(_, error)| error).unwrap();
     drop(event);
-    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    let stream = lab.device.create_stream(&StreamOptions::default()).unwrap();
     stream.synchronize().unwrap();
     Ok(())
 }
 
 /// Where GPUs check their accesses, the caller's pageable memory cannot be copied in place.
 pub(super) fn pageable_memory_is_staged(lab: &Lab) -> Result<(), Skip> {
-    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    let stream = lab.device.create_stream(&StreamOptions::default()).unwrap();
     // From a few bytes to more than HIP's own staging buffer of 4 MiB, at addresses of any alignment.
     for bytes in [1usize, 13, 4096, 100_003, (9 << 20) + 5] {
         let source: Vec<u8> = (0..bytes + 3).map(|at| (at * 7 + at / 256) as u8).collect();
@@ -131,8 +131,8 @@ pub(super) fn pageable_memory_is_staged(lab: &Lab) -> Result<(), Skip> {
         let here = (buffer.address(), Space::Device(0));
         // SAFETY: both sides are that long, and are waited for.
         unsafe {
-            Roc::copy(&stream, &CopyRegion::linear((from, Space::Host), here, bytes)).unwrap();
-            Roc::copy(&stream, &CopyRegion::linear(here, (to, Space::Host), bytes)).unwrap();
+            stream.copy(&CopyRegion::linear((from, Space::Host), here, bytes)).unwrap();
+            stream.copy(&CopyRegion::linear(here, (to, Space::Host), bytes)).unwrap();
         }
         stream.synchronize().unwrap();
         assert!(back[1..=bytes] == source[3..], "{bytes} bytes");
@@ -161,7 +161,7 @@ pub(super) fn waits_are_true_while_others_free(lab: &Lab) -> Result<(), Skip> {
     let buffer = allocate(lab, BYTES, MemoryKind::Device);
     let pinned = allocate(lab, BYTES, MemoryKind::Pinned);
     let host = pinned.host_address().unwrap();
-    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    let stream = lab.device.create_stream(&StreamOptions::default()).unwrap();
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -184,8 +184,8 @@ pub(super) fn waits_are_true_while_others_free(lab: &Lab) -> Result<(), Skip> {
             // SAFETY: both are that long; the copy is waited for before the memory is read.
             unsafe {
                 host.write_bytes(!value, BYTES);
-                Roc::fill(&stream, &fill).unwrap();
-                Roc::copy(&stream, &copy).unwrap();
+                stream.fill(&fill).unwrap();
+                stream.copy(&copy).unwrap();
             }
             stream.synchronize().unwrap();
             // SAFETY: the stream is done, and the memory is the host's as well.

@@ -2,7 +2,7 @@
 
 use super::fixture::{Lab, Skip, allocate, download, release, request, upload};
 use gpumem_conformance::RanOn;
-use gpumem_core::{Backend, DeviceBuffer, ErrorKind, IpcMemory, MemoryKind, Stream};
+use gpumem_core::{Backend, DeviceBuffer, DriverDevice, ErrorKind, IpcMemory, MemoryKind, Stream};
 use gpumem_roc::{Roc, RocExt};
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(super) fn the_callers_device_and_last_error_are_left_alone(lab: &Lab) -> Res
     };
     last();
     // SAFETY: at least one byte.
-    let refused = unsafe { Roc::allocate(&lab.device, &request(1 << 60, MemoryKind::Device)) };
+    let refused = unsafe { lab.device.allocate(&request(1 << 60, MemoryKind::Device)) };
     assert!(refused.unwrap_err().is_out_of_memory());
     assert_eq!(last(), gpumem_hip_sys::hipError_t::hipSuccess);
     let devices = Roc::devices().unwrap();
@@ -45,7 +45,7 @@ pub(super) fn look_at(sent: &str) -> ExitCode {
     let memory = IpcMemory::from_bytes(&bytes.try_into().unwrap());
     let lab = Lab::open(RanOn::Hardware).unwrap();
     // SAFETY: the other process keeps the memory and waits for this one to end.
-    let buffer = unsafe { Roc::open_memory(&lab.device, &memory) }.unwrap();
+    let buffer = unsafe { lab.device.open_memory(&memory) }.unwrap();
     assert_eq!(buffer.len(), 1000);
     assert_eq!(download(&lab, buffer.address(), 1000), [0x5A; 1000]);
     upload(&lab, buffer.address(), &[0x6B; 1000]);
@@ -61,9 +61,9 @@ pub(super) fn memory_is_shared_with_another_process(lab: &Lab) -> Result<(), Ski
     upload(lab, part, &[0x5A; 1000]);
     assert_eq!(Roc::allocation_of(&lab.device, part).unwrap(), (buffer.address(), buffer.len()));
     // SAFETY: the range lies in the buffer, which is kept until the other process has ended.
-    let memory = unsafe { Roc::export_memory(&lab.device, part, 1000) }.unwrap();
+    let memory = unsafe { lab.device.export_memory(part, 1000) }.unwrap();
     // SAFETY: as above; it is refused.
-    let outside = unsafe { Roc::export_memory(&lab.device, part, 4 << 20) }.unwrap_err();
+    let outside = unsafe { lab.device.export_memory(part, 4 << 20) }.unwrap_err();
     assert!(matches!(outside.kind(), ErrorKind::InvalidArgument { .. }), "{outside}");
     let sent: String = memory.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let child =

@@ -7,7 +7,7 @@ pub(crate) use drop::free;
 pub(crate) use foreign::{ForeignMemory, Release};
 
 use super::{Device, host_ready::HostReady};
-use gpumem_core::{Backend, DlpackDevice, Error, MemoryKind, POISONED, Result, Space};
+use gpumem_core::{Backend, DlpackDevice, DriverDevice, Error, MemoryKind, POISONED, Result, Space};
 use gpumem_memory::{
     memory::{
         DeferredFree, DeviceCore, MemoryBlock, MemoryRequest, Serving, current_name, is_named, oom, unnamed,
@@ -118,7 +118,7 @@ impl<B: Backend> Allocation<B> {
         operation: &'static str,
         bytes: usize,
     ) -> Result<HostReady<B>> {
-        let align = B::capabilities(device.raw()).allocation_alignment;
+        let align = device.raw().capabilities().allocation_alignment;
         let make = || Self::make_any(device, false, operation, bytes, align, MemoryKind::Pinned);
         HostReady::wait(unnamed(make)?, operation)
     }
@@ -380,7 +380,7 @@ impl<B: Backend> Allocation<B> {
     /// Whether the host can read the memory at its address: host memory of any kind, and all memory of a host device.
     pub(crate) fn is_seen_by_host(&self) -> bool {
         let on_host = |device: DlpackDevice| device.device_type == DlpackDevice::CPU;
-        self.host != 0 || B::dlpack_device(&self.context().raw, self.kind()).is_some_and(on_host)
+        self.host != 0 || self.context().raw.dlpack_device(self.kind()).is_some_and(on_host)
     }
 
     /// Whether the memory is foreign and read-only.

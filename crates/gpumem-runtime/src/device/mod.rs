@@ -17,7 +17,9 @@ pub(crate) use host_ready::HostReady;
 pub(crate) use staging::{Staging, StagingPool};
 
 use crate::TransferOptions;
-use gpumem_core::{Backend, Capabilities, DeviceInfo, Error, MemoryInfo, Result, StreamKind, StreamOptions};
+use gpumem_core::{
+    Backend, Capabilities, DeviceInfo, DriverDevice, Error, MemoryInfo, Result, StreamKind, StreamOptions,
+};
 use gpumem_memory::{
     memory::{DeferredFree, DeviceCore, check_outside_resource},
     track::{DeviceCounters, Timeline},
@@ -86,7 +88,7 @@ impl<B: Backend> Device<B> {
 
     /// Returns what is known about the device. No driver call.
     pub fn info(&self) -> &DeviceInfo {
-        B::info(&self.0.core.raw)
+        self.0.core.raw.info()
     }
 
     /// Returns the name under which [`open`](Self::open) finds it, for example `cuda:0`.
@@ -109,12 +111,12 @@ impl<B: Backend> Device<B> {
     /// # }
     /// ```
     pub fn capabilities(&self) -> &Capabilities {
-        B::capabilities(&self.0.core.raw)
+        self.0.core.raw.capabilities()
     }
 
     /// Returns how work-items of a kernel wait for each other on this device.
     pub fn barrier(&self) -> B::Barrier {
-        B::barrier(&self.0.core.raw)
+        self.0.core.raw.barrier()
     }
 
     /// Returns free and total memory in bytes, as the driver reports them.
@@ -135,7 +137,7 @@ impl<B: Backend> Device<B> {
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn memory_info(&self) -> Result<MemoryInfo> {
         self.0.core.check("memory_info")?;
-        self.0.core.note_loss(B::memory_info(&self.0.core.raw))
+        self.0.core.note_loss(self.0.core.raw.memory_info())
     }
 
     /// Returns counts of the runtime's requests to the device so far; zeros in a forked child.
@@ -204,7 +206,7 @@ impl<B: Backend> Device<B> {
         gpumem_memory::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
         let timelines = self.0.core.timelines();
-        let outcome = self.0.core.note_loss(B::synchronize(&self.0.core.raw));
+        let outcome = self.0.core.note_loss(self.0.core.raw.synchronize());
         let of_device = outcome.err();
         let mut errors: Vec<Error> = of_device.iter().cloned().collect();
         for timeline in timelines {
@@ -245,7 +247,7 @@ impl<B: Backend> Device<B> {
     /// calls, it must pop them.
     pub fn with_current<R>(&self, work: impl FnOnce() -> R) -> R {
         let (mut work, mut result) = (Some(work), None);
-        B::with_current(self.raw(), &mut || {
+        self.raw().with_current(&mut || {
             if let Some(work) = work.take() {
                 result = Some(work());
             }
@@ -332,7 +334,7 @@ impl<B: Backend> Device<B> {
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn can_access_peer(&self, peer: &Self) -> Result<bool> {
         self.0.core.check("can_access_peer")?;
-        self.0.core.note_loss(B::can_access_peer(self.raw(), peer.raw()))
+        self.0.core.note_loss(self.raw().can_access_peer(peer.raw()))
     }
 
     /// Lets this device reach the memory of `peer` directly, or no longer. Copies between devices work without it too.
@@ -341,7 +343,7 @@ impl<B: Backend> Device<B> {
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if there is no path between the devices.
     pub fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
         self.0.core.check("set_peer_access")?;
-        self.0.core.note_loss(B::set_peer_access(self.raw(), peer.raw(), enabled))
+        self.0.core.note_loss(self.raw().set_peer_access(peer.raw(), enabled))
     }
 
     pub(crate) fn default_timeline(&self) -> Result<Arc<Timeline<B>>> {
@@ -352,7 +354,7 @@ impl<B: Backend> Device<B> {
         {
             return Ok(timeline.clone());
         }
-        let raw = self.0.core.note_loss(B::create_stream(self.raw(), &StreamOptions::default()))?;
+        let raw = self.0.core.note_loss(self.raw().create_stream(&StreamOptions::default()))?;
         let timeline = Timeline::new(self.0.core.context(), raw, StreamKind::New);
         *slot = Some(timeline.clone());
         // Stays the first also when another one takes its place.

@@ -1,7 +1,7 @@
 //! One device, however often it is opened.
 
 use super::{Device, DeviceShared};
-use gpumem_core::{Backend, process::PerProcess};
+use gpumem_core::{Backend, DriverDevice, process::PerProcess};
 use parking_lot::Mutex;
 use std::{
     any::{Any, TypeId},
@@ -17,7 +17,7 @@ static DEVICES: PerProcess<Devices> = PerProcess::new(Mutex::default);
 
 /// The device for `raw`: the one that is open already, or a new one.
 pub(super) fn device<B: Backend>(raw: B::Device) -> Device<B> {
-    let info = B::info(&raw);
+    let info = raw.info();
     let key = (TypeId::of::<B>(), info.backend, info.ordinal);
     let mut devices = DEVICES.get().lock();
     let open = devices

@@ -1,7 +1,7 @@
 //! Starting a device anew.
 
 use super::Device;
-use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 
 impl<B: Backend> Device<B> {
@@ -30,7 +30,7 @@ impl<B: Backend> Device<B> {
             return Err(core.error("reset", ErrorKind::HostMemoryInUse { count }));
         }
         // Enqueued work uses memory that is about to be freed.
-        core.note_loss(B::synchronize(&core.raw))?;
+        core.note_loss(core.raw.synchronize())?;
         // From here on everything older is stale, also if the driver fails half-way.
         core.next_generation();
         core.events.take().into_iter().for_each(std::mem::forget);
@@ -38,7 +38,7 @@ impl<B: Backend> Device<B> {
         core.late.forget();
         // SAFETY: everything older is stale and never reaches the driver again (its generation is checked), and no
         // other thread is at work (the caller's promise); no host-accessible memory is alive.
-        let result = unsafe { B::reset(&core.raw) };
+        let result = unsafe { core.raw.reset() };
         core.note_loss(result)
     }
 }

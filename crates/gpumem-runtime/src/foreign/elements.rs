@@ -1,7 +1,9 @@
 //! The common form of all descriptors: elements at addresses.
 
 use crate::{Device, Layout, Order};
-use gpumem_core::{AddressRange, Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};
+use gpumem_core::{
+    AddressRange, Backend, DescriptorError, DriverDevice, Element, ErrorKind, LayoutError, Result,
+};
 
 /// Foreign elements: a layout from the lowest byte on, and where that byte is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +75,7 @@ impl ForeignElements {
                 // The same allocation as the first byte's.
                 break;
             }
-            match device.core().note_loss(B::pointer_info(device.raw(), address)) {
+            match device.core().note_loss(device.raw().pointer_info(address)) {
                 Ok(Some(found)) if found.ordinal == own => known = found.end,
                 Ok(found) => {
                     let found = match found {

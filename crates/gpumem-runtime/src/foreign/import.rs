@@ -6,7 +6,8 @@ use crate::{
     layout::Layout,
 };
 use gpumem_core::{
-    AddressRange, Backend, DeviceSelector, Element, Error, ErrorKind, LayoutError, MemoryKind, Result,
+    AddressRange, Backend, DeviceSelector, DriverDevice, Element, Error, ErrorKind, LayoutError, MemoryKind,
+    Result,
 };
 use gpumem_memory::track::DeviceContext;
 use ndarray::{Dimension, IxDyn};
@@ -40,7 +41,7 @@ pub(crate) unsafe fn described<T: Element, B: Backend>(
     let own = near.info().ordinal;
     let found = match elements.bytes {
         0 => Ok(None),
-        _ => near.core().note_loss(B::pointer_info(near.raw(), elements.address)),
+        _ => near.core().note_loss(near.raw().pointer_info(elements.address)),
     };
     let device = match found {
         Ok(Some(AddressRange { ordinal, .. })) if ordinal != own => {

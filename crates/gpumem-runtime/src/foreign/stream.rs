@@ -1,7 +1,9 @@
 //! Streams by the numbers that other libraries know them by.
 
 use crate::Device;
-use gpumem_core::{Backend, DescriptorError, Error, RawStream, Result, StreamKind, StreamOptions};
+use gpumem_core::{
+    Backend, DescriptorError, DriverDevice, Error, RawStream, Result, StreamKind, StreamOptions,
+};
 use gpumem_memory::track::Timeline;
 
 /// A stream as descriptors name it: 1 is the legacy default stream, 2 the default stream of the calling thread,
@@ -66,13 +68,12 @@ impl InterchangeStream {
         device: &Device<B>,
         operation: &'static str,
     ) -> Result<B::Stream> {
-        let named =
-            |kind| B::create_stream(device.raw(), &StreamOptions { kind, ..StreamOptions::default() });
+        let named = |kind| device.raw().create_stream(&StreamOptions { kind, ..StreamOptions::default() });
         let found = match self {
             InterchangeStream::Legacy => named(StreamKind::Legacy),
             InterchangeStream::PerThread => named(StreamKind::PerThread),
             // SAFETY: the caller's promise.
-            InterchangeStream::Handle(handle) => unsafe { B::wrap_stream(device.raw(), handle) },
+            InterchangeStream::Handle(handle) => unsafe { device.raw().wrap_stream(handle) },
         };
         device.core().note_loss(found).map_err(|error: Error| error.in_operation(operation))
     }

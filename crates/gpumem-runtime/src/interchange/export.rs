@@ -232,8 +232,9 @@ impl<B: Backend> Loan<B> {
 
     /// The same loan for a borrower that uses the memory on unnamed streams, without ordering them with this one. While
     /// it lasts, the library's uses of the memory wait for everything on the device, including work of other libraries.
-    /// If the device cannot record an event after all streams ([`Backend::record_device`]), the host waits. The
-    /// borrower orders its own work after the library's.
+    /// If the device cannot record an event after all streams
+    /// ([`DriverDevice::record_device`](gpumem_core::DriverDevice::record_device)), the host waits. The borrower
+    /// orders its own work after the library's.
     pub fn on_any_stream(mut self) -> Self {
         let others = self.memory.context().unknown_streams();
         self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));

@@ -1,7 +1,7 @@
 //! Events.
 
 use crate::{Completion, Stream};
-use gpumem_core::{Backend, ErrorKind, Event as _, EventOptions, Result};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, Event as _, EventOptions, Result};
 use gpumem_memory::{
     may_block,
     memory::{DeferredFree, DeviceCore},
@@ -62,7 +62,7 @@ impl<B: Backend> Event<B> {
         let (span, recorded) = timeline.record_now()?;
         let timing = match options.timing {
             true => {
-                let event = timeline.context.note_loss(B::create_event(&timeline.context.raw, options))?;
+                let event = timeline.context.note_loss(timeline.context.raw.create_event(options))?;
                 timeline.record_event("record", &event)?;
                 Some(Arc::new(Timed {
                     event: Some(event),
@@ -164,7 +164,7 @@ impl<B: Backend> Event<B> {
         self.timeline.check_event("elapsed_since")?;
         match (start.timing.as_deref().and_then(Timed::event), self.timing.as_deref().and_then(Timed::event))
         {
-            (Some(start), Some(end)) => self.timeline.context.note_loss(B::elapsed(start, end)),
+            (Some(start), Some(end)) => self.timeline.context.note_loss(start.elapsed(end)),
             _ => {
                 let why = "an event without a time; make it with record_timed_event";
                 Err(self.timeline.context.error("elapsed_since", ErrorKind::InvalidArgument { why }))

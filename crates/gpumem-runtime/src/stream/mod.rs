@@ -5,7 +5,7 @@ mod event;
 pub use event::Event;
 
 use crate::{Completion, Device};
-use gpumem_core::{Backend, EventOptions, RawStream, Result, StreamKind, StreamOptions};
+use gpumem_core::{Backend, DriverDevice, EventOptions, RawStream, Result, StreamKind, StreamOptions};
 use gpumem_memory::{may_block, memory::DeferredFree, track::Timeline};
 use std::{
     any::Any,
@@ -262,7 +262,7 @@ impl<B: Backend> Device<B> {
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn stream_with(&self, options: StreamOptions) -> Result<Stream<B>> {
         self.core().check("stream")?;
-        let raw = self.core().note_loss(B::create_stream(&self.core().raw, &options))?;
+        let raw = self.core().note_loss(self.core().raw.create_stream(&options))?;
         Ok(Stream::own(self, Timeline::new(self.core().context(), raw, options.kind)))
     }
 
@@ -310,7 +310,7 @@ impl<B: Backend> Device<B> {
     ) -> Result<Stream<B>> {
         self.core().check("external_stream")?;
         // SAFETY: the caller's promise; the owner lives as long as the stream below.
-        let raw = unsafe { B::wrap_stream(&self.core().raw, raw) };
+        let raw = unsafe { self.core().raw.wrap_stream(raw) };
         let raw = self.core().note_loss(raw)?;
         Ok(Stream::own(self, Timeline::new(self.core().context(), raw, StreamKind::New)).with_owner(owner))
     }

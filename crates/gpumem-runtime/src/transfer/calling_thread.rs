@@ -1,8 +1,9 @@
 //! Copies of the caller's memory by the calling thread, on backends that reach it.
 //!
 //! Enqueuing a copy, running it and waiting for it costs some hundred nanoseconds, in which a processor copies some ten
-//! kilobytes. Where the host can copy at once ([`Backend::try_copy_sync`]) and nothing has to be waited for, the thread does so
-//! ([`try_upload_inline`], [`try_download_inline`]). Otherwise it [enqueues](copy) the copy and waits for it.
+//! kilobytes. Where the host can copy at once ([`Stream::try_copy_sync`](gpumem_core::Stream::try_copy_sync)) and
+//! nothing has to be waited for, the thread does so ([`try_upload_inline`], [`try_download_inline`]). Otherwise it
+//! [enqueues](copy) the copy and waits for it.
 
 use super::{
     ArrayRef, Direction, abort,
@@ -19,7 +20,7 @@ use crate::{
     layout::{CopyNest, contiguous_len},
     tuning::TUNING,
 };
-use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
+use gpumem_core::{Backend, CopyRegion, DriverDevice, ErrorKind, Result, Space};
 use gpumem_memory::{
     may_block,
     track::{Access, Timeline, Work},
@@ -150,7 +151,7 @@ fn endpoint<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> (u64, 
 }
 
 fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
-    B::capabilities(&timeline.context.raw).pageable_direct
+    timeline.context.raw.capabilities().pageable_direct
         && Arc::ptr_eq(&timeline.context, memory.context())
         && memory.boundaries().is_empty()
         && may_block(OPERATION).is_ok()

@@ -11,7 +11,7 @@ use crate::{
     layout::{Axis, CopyNest, Layout},
     transfer_options::TransferOptions,
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, DriverDevice, Result};
 use gpumem_memory::track::Timeline;
 use smallvec::SmallVec;
 use std::fmt;
@@ -110,7 +110,7 @@ impl CopyPlan {
             return Ok(Self::nothing(&nest));
         }
         let (mut described, plan) = Self::new(&nest);
-        if B::capabilities(&timeline.context.raw).pageable_direct {
+        if timeline.context.raw.capabilities().pageable_direct {
             let (from, to) = (CopySide::of_caller(timeline, 0), CopySide::of(timeline, memory));
             if choose_kernel(timeline, (&nest, &plan), from, to).is_some() {
                 described.strategy = CopyStrategy::Kernel;

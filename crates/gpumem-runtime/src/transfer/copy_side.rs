@@ -2,7 +2,7 @@
 
 use super::region_loop::RegionLoop;
 use crate::{device::Allocation, layout::CopyNest, tuning::TUNING};
-use gpumem_core::{Backend, MemoryKind, Space, StridedCopy};
+use gpumem_core::{Backend, DriverDevice, MemoryKind, Space, StridedCopy};
 use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ impl CopySide {
     pub(super) fn of<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> Self {
         let at = memory.endpoint();
         let by_kernel = match at.1 {
-            Space::Host if B::capabilities(&timeline.context.raw).pageable_direct => Some(at),
+            Space::Host if timeline.context.raw.capabilities().pageable_direct => Some(at),
             Space::Host if is_reached(timeline, memory) => Some((memory.address(), Space::Host)),
             Space::Host => None,
-            own => (own == Space::Device(B::info(&timeline.context.raw).ordinal)).then_some(at),
+            own => (own == Space::Device(timeline.context.raw.info().ordinal)).then_some(at),
         };
         Self { at, by_kernel }
     }
@@ -31,13 +31,13 @@ impl CopySide {
     /// Memory of the caller, at an address.
     pub(super) fn of_caller<B: Backend>(timeline: &Timeline<B>, address: u64) -> Self {
         let at = (address, Space::Host);
-        Self { at, by_kernel: B::capabilities(&timeline.context.raw).pageable_direct.then_some(at) }
+        Self { at, by_kernel: timeline.context.raw.capabilities().pageable_direct.then_some(at) }
     }
 }
 
 /// Whether kernels of the stream's device reach page-locked memory, all of it from one address on.
 fn is_reached<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
-    let capabilities = B::capabilities(&timeline.context.raw);
+    let capabilities = timeline.context.raw.capabilities();
     // If memory was page-locked in several pieces, each may have a different device address.
     let is_own = Arc::ptr_eq(&timeline.context, memory.context()) && memory.boundaries().is_empty();
     match memory.kind() {
@@ -49,8 +49,8 @@ fn is_reached<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> boo
 
 /// Whether the stream's device packs and unpacks the memory, which is its own.
 pub(super) fn can_pack<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
-    let own = Space::Device(B::info(&timeline.context.raw).ordinal);
-    B::capabilities(&timeline.context.raw).strided_copy && memory.endpoint().1 == own
+    let own = Space::Device(timeline.context.raw.info().ordinal);
+    timeline.context.raw.capabilities().strided_copy && memory.endpoint().1 == own
 }
 
 /// The source and the destination as kernels of the stream's device reach them, if these should walk both instead of the driver
@@ -61,7 +61,7 @@ pub(super) fn choose_kernel<B: Backend>(
     from: CopySide,
     to: CopySide,
 ) -> Option<[(u64, Space); 2]> {
-    let capabilities = B::capabilities(&timeline.context.raw);
+    let capabilities = timeline.context.raw.capabilities();
     let sides = [from.by_kernel?, to.by_kernel?];
     if !capabilities.strided_copy || nest.axes.is_empty() {
         return None;

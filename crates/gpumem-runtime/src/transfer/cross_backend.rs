@@ -12,7 +12,7 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::{Device, layout::CopyNest};
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, DriverDevice, Result};
 use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn through<B: Backend>(
     destination: ArrayRef<'_, B>,
 ) -> Option<Device<B>> {
     let (from, to) = (source.memory.device()?, destination.memory.device()?);
-    let is_direct = |device: &Device<B>| B::capabilities(device.raw()).pageable_direct;
+    let is_direct = |device: &Device<B>| device.raw().capabilities().pageable_direct;
     match (is_direct(from), is_direct(to)) {
         _ if RegionLoop::new(nest).calls() > TUNING.max_driver_calls => None,
         (false, false) => None,

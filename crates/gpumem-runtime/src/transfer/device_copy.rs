@@ -11,7 +11,7 @@ use crate::{
     device::Allocation,
     layout::{CopyNest, contiguous_len},
 };
-use gpumem_core::{Backend, CopyRegion, Result};
+use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
 use gpumem_memory::track::{Access, Admitted, Timeline};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) fn copy_run<B: Backend>(
         timeline.counters.count_copy();
         // SAFETY: both runs lie in live allocations (checked when the arrays were made), which are two and share no bytes,
         // and which the use logs keep alive and ordered.
-        unsafe { B::copy(raw, &region) }
+        unsafe { raw.copy(&region) }
     })?;
     note_written(timeline, destination);
     Ok(submitted.submission)

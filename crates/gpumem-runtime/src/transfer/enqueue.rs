@@ -6,7 +6,7 @@ use super::{
     registration_boundaries::split_at_boundaries,
 };
 use crate::{device::Allocation, layout::CopyNest};
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, DriverDevice, Result, Stream as _};
 use gpumem_memory::track::Timeline;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ pub(super) unsafe fn enqueue<B: Backend>(
     if let Some(sides) = choose_kernel(timeline, (nest, plan), from, to) {
         timeline.counters.count_copy();
         // SAFETY: the caller's promise.
-        return unsafe { B::copy_strided(raw, &strided_copy(nest, sides)) };
+        return unsafe { raw.copy_strided(&strided_copy(nest, sides)) };
     }
     plan.run(from.at, to.at, |region| {
         split_at_boundaries(region, boundaries, &mut |part| {
             timeline.counters.count_copy();
             // SAFETY: the caller's promise, for a part of the pair.
-            unsafe { B::copy(raw, part)? };
+            unsafe { raw.copy(part)? };
             *calls += 1;
             Ok(())
         })
@@ -49,5 +49,5 @@ pub(super) unsafe fn enqueue<B: Backend>(
 #[inline]
 pub(super) fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
     Arc::ptr_eq(&timeline.context, memory.context())
-        || B::info(&timeline.context.raw).backend == B::info(&memory.context().raw).backend
+        || timeline.context.raw.info().backend == memory.context().raw.info().backend
 }

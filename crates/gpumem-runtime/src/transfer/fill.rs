@@ -10,7 +10,7 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::layout::{CopyNest, Layout, Order};
-use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space};
+use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space, Stream as _};
 use gpumem_memory::track::{Access, Timeline};
 use ndarray::ArrayD;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn set_run<B: Backend>(
         timeline.counters.count_fill();
         // SAFETY: the run lies in a live allocation, which the use log keeps alive and ordered; it starts at a multiple of
         // the pattern.
-        unsafe { B::fill(raw, &fill) }
+        unsafe { raw.fill(&fill) }
     })?;
     note_written(timeline, destination);
     Ok(submitted.submission)
@@ -116,7 +116,7 @@ fn set<B: Backend>(
                     timeline.counters.count_fill();
                     // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
-                    unsafe { B::fill(raw, &fill)? };
+                    unsafe { raw.fill(&fill)? };
                     calls += 1;
                 }
                 Ok(())

@@ -21,7 +21,7 @@ use crate::{
     device::{Allocation, AllocationRef},
     layout::{CopyNest, Layout},
 };
-use gpumem_core::{Backend, Element, Result};
+use gpumem_core::{Backend, DriverDevice, Element, Result};
 use gpumem_memory::track::{Timeline, Work};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub fn upload<T: Element, B: Backend>(
     if nest.len == 0 || nest.item == 0 {
         return Ok(0);
     }
-    if upload == Upload::Blocking && B::capabilities(&timeline.context.raw).pageable_direct {
+    if upload == Upload::Blocking && timeline.context.raw.capabilities().pageable_direct {
         return calling_thread::copy(
             timeline,
             operation,
@@ -154,7 +154,7 @@ unsafe fn copy_out<T: Element, B: Backend>(
         }
         Ok(())
     };
-    if B::capabilities(&timeline.context.raw).pageable_direct {
+    if timeline.context.raw.capabilities().pageable_direct {
         calling_thread::copy(
             timeline,
             operation,
@@ -209,7 +209,7 @@ fn packed_temporary<B: Backend>(
     if !gains_here && !gains_there {
         return None;
     }
-    let align = B::capabilities(device.raw()).allocation_alignment;
+    let align = device.raw().capabilities().allocation_alignment;
     let memory = Allocation::new(device, operation, bytes, align).ok()?;
     Some((memory, layout))
 }

@@ -14,7 +14,7 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::device::AllocationRef;
-use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
+use gpumem_core::{Backend, CopyRegion, DriverDevice, Element, Result, Stream as _, StreamKind};
 use gpumem_memory::{
     may_block,
     track::{Access, Timeline},
@@ -191,7 +191,7 @@ fn enqueue<B: Backend>(
     let submitted = timeline.submit(operation, &accesses, |raw| {
         timeline.counters.count_copy();
         // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
-        unsafe { B::copy(raw, &region) }
+        unsafe { raw.copy(&region) }
     })?;
     Ok(submitted.submission)
 }
@@ -199,7 +199,7 @@ fn enqueue<B: Backend>(
 /// Tells whether a blocking copy may wait and is to go through a block: the host copies memory that it can access
 /// itself.
 fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
-    !B::capabilities(&timeline.context.raw).pageable_direct && may_block("copy").is_ok()
+    !timeline.context.raw.capabilities().pageable_direct && may_block("copy").is_ok()
 }
 
 /// Whether the run is of this device, and needs no look at anything but the use log.

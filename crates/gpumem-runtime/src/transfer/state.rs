@@ -5,7 +5,7 @@ use super::{
     progress::{Progress, ProgressFn},
 };
 use crate::{Device, event_count::EventCount};
-use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
+use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, StreamKind};
 use gpumem_memory::{may_block, track::Timeline};
 use parking_lot::Mutex;
 use std::{
@@ -109,7 +109,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
         self.device.0.staging.workers().broadcast(self.threads - 1, &help, || match &mut progress {
             // Code of the user's, which finds its own context.
             Some(progress) => submit(&mut || self.report_progress(&mut reported, progress)),
-            None => B::with_current(self.device.raw(), &mut || submit(&mut || ())),
+            None => self.device.raw().with_current(&mut || submit(&mut || ())),
         });
         if reported < self.total
             && self.failure.lock().is_none()

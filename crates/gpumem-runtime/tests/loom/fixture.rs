@@ -5,10 +5,10 @@
 //! be freed, and the host may only access it, when its uses are done. Violations are recorded.
 
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, CopyRegion, DeviceBuffer,
-    DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
-    LaunchConfig, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
-    StreamOptions,
+    AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, CopyRegion, DeviceBuffer,
+    DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, ErrorKind, EventOptions, Fill,
+    KernelArguments, KernelSource, LaunchConfig, LoadError, Lowering, MemoryInfo, MemoryKind, RawStream,
+    Result, StreamOptions,
 };
 use std::{
     ops::Range,
@@ -233,34 +233,6 @@ unsafe impl DeviceBuffer for Buffer {
 }
 
 // SAFETY: a double without memory, for the order of streams alone.
-unsafe impl gpumem_core::Stream for Stream {
-    fn synchronize(&self) -> Result<()> {
-        self.lab.finish(self.clock());
-        Ok(())
-    }
-
-    fn query(&self) -> Result<bool> {
-        Ok(self.lab.ask(self.clock()))
-    }
-
-    fn raw(&self) -> RawStream {
-        RawStream(self.number as u64)
-    }
-}
-
-// SAFETY: a double without memory, for the order of streams alone.
-unsafe impl gpumem_core::Event for Event {
-    fn query(&self) -> Result<bool> {
-        Ok(self.lab.ask(self.clock()))
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        self.lab.finish(self.clock());
-        Ok(())
-    }
-}
-
-// SAFETY: a double without memory, for the order of streams alone.
 unsafe impl gpumem_core::Barrier for Nothing {
     fn wave_size(&self) -> u32 {
         32
@@ -298,25 +270,28 @@ unsafe impl Backend for Mock {
     fn open(_: &DeviceSelector) -> Result<Device> {
         lacks("open")
     }
+}
 
-    fn info(device: &Device) -> &DeviceInfo {
-        &device.info.0
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl DriverDevice<Mock> for Device {
+    fn info(&self) -> &DeviceInfo {
+        &self.info.0
     }
 
-    fn capabilities(device: &Device) -> &Capabilities {
-        &device.info.1
+    fn capabilities(&self) -> &Capabilities {
+        &self.info.1
     }
 
-    fn barrier(_: &Device) -> Nothing {
+    fn barrier(&self) -> Nothing {
         Nothing
     }
 
-    fn memory_info(_: &Device) -> Result<MemoryInfo> {
+    fn memory_info(&self) -> Result<MemoryInfo> {
         Ok(MemoryInfo::default())
     }
 
-    fn synchronize(device: &Device) -> Result<()> {
-        device.lab.finish(|record| {
+    fn synchronize(&self) -> Result<()> {
+        self.lab.finish(|record| {
             let mut all = Clock::default();
             record.streams.iter().for_each(|stream| all.join(stream));
             all
@@ -324,20 +299,12 @@ unsafe impl Backend for Mock {
         Ok(())
     }
 
-    unsafe fn reset(_: &Device) -> Result<()> {
+    unsafe fn reset(&self) -> Result<()> {
         lacks("reset")
     }
 
-    fn can_access_peer(_: &Device, _: &Device) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn set_peer_access(_: &Device, _: &Device, _: bool) -> Result<()> {
-        lacks("peers")
-    }
-
-    unsafe fn allocate(device: &Device, request: &AllocationRequest) -> Result<Buffer> {
-        let address = device.lab.record(|record| {
+    unsafe fn allocate(&self, request: &AllocationRequest) -> Result<Buffer> {
+        let address = self.lab.record(|record| {
             let address = record.next_address;
             record.next_address += request.bytes as u64;
             record.live += 1;
@@ -346,9 +313,9 @@ unsafe impl Backend for Mock {
         Ok(Buffer(address, *request))
     }
 
-    unsafe fn release(device: &Device, buffer: Buffer) -> Result<(), (Buffer, Error)> {
+    unsafe fn release(&self, buffer: Buffer) -> Result<(), (Buffer, Error)> {
         let bytes = buffer.0..buffer.0 + buffer.1.bytes as u64;
-        device.lab.record(|record| {
+        self.lab.record(|record| {
             record.must_be_done("release", &bytes, true);
             record.free.push(bytes);
             record.live -= 1;
@@ -356,75 +323,90 @@ unsafe impl Backend for Mock {
         Ok(())
     }
 
-    unsafe fn register(_: &Device, _: NonNull<u8>, _: usize, _: RegisterOptions) -> Result<Buffer> {
-        lacks("registration")
-    }
-
-    unsafe fn advise(_: &Device, _: u64, _: usize, _: Advice) -> Result<()> {
-        lacks("hints")
-    }
-
-    fn create_stream(device: &Device, _: &StreamOptions) -> Result<Stream> {
-        let number = device.lab.record(|record| {
+    fn create_stream(&self, _: &StreamOptions) -> Result<Stream> {
+        let number = self.lab.record(|record| {
             record.streams.push(Clock::default());
             record.streams.len() - 1
         });
-        Ok(Stream { lab: device.lab.clone(), number })
+        Ok(Stream { lab: self.lab.clone(), number })
     }
 
-    unsafe fn wrap_stream(_: &Device, _: RawStream) -> Result<Stream> {
-        lacks("foreign streams")
+    fn create_event(&self, _: EventOptions) -> Result<Event> {
+        Ok(Event { lab: self.lab.clone(), clock: Mutex::default() })
     }
 
-    fn destroy_stream(_: &Device, _: Stream) -> Result<()> {
+    fn compile(&self, _: &KernelSource, _: &CompileOptions) -> Result<Nothing> {
+        lacks("kernels")
+    }
+}
+
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl gpumem_core::Stream<Mock> for Stream {
+    fn synchronize(&self) -> Result<()> {
+        self.lab.finish(self.clock());
         Ok(())
     }
 
-    unsafe fn copy(_: &Stream, _: &CopyRegion) -> Result<()> {
+    fn query(&self) -> Result<bool> {
+        Ok(self.lab.ask(self.clock()))
+    }
+
+    fn raw(&self) -> RawStream {
+        RawStream(self.number as u64)
+    }
+
+    fn destroy(self) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn copy(&self, _: &CopyRegion) -> Result<()> {
         lacks("copies")
     }
 
-    unsafe fn fill(_: &Stream, _: &Fill) -> Result<()> {
+    unsafe fn fill(&self, _: &Fill) -> Result<()> {
         lacks("fills")
     }
 
-    unsafe fn prefetch(_: &Stream, _: u64, _: usize, _: Location) -> Result<()> {
-        lacks("hints")
-    }
-
-    fn create_event(device: &Device, _: EventOptions) -> Result<Event> {
-        Ok(Event { lab: device.lab.clone(), clock: Mutex::default() })
-    }
-
-    fn destroy_event(_: &Device, _: Event) -> Result<()> {
-        Ok(())
-    }
-
-    fn record(stream: &Stream, event: &Event) -> Result<()> {
-        let clock = stream.lab.record(|record| record.streams[stream.number].clone());
+    fn record(&self, event: &Event) -> Result<()> {
+        let clock = self.lab.record(|record| record.streams[self.number].clone());
         *event.clock.lock().unwrap() = clock;
         Ok(())
     }
 
-    fn wait(stream: &Stream, event: &Event) -> Result<()> {
+    fn wait(&self, event: &Event) -> Result<()> {
         let clock = event.clock.lock().unwrap().clone();
-        stream.lab.record(|record| record.streams[stream.number].join(&clock));
+        self.lab.record(|record| record.streams[self.number].join(&clock));
         Ok(())
     }
 
-    fn elapsed(_: &Event, _: &Event) -> Result<f32> {
+    unsafe fn launch(&self, _: &Nothing, _: &LaunchConfig, _: &KernelArguments) -> Result<()> {
+        lacks("kernels")
+    }
+}
+
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl gpumem_core::Event for Event {
+    fn query(&self) -> Result<bool> {
+        Ok(self.lab.ask(self.clock()))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.lab.finish(self.clock());
+        Ok(())
+    }
+
+    fn destroy(self) -> Result<()> {
+        Ok(())
+    }
+
+    fn elapsed(&self, _: &Self) -> Result<f32> {
         lacks("time")
     }
+}
 
-    fn compile(_: &Device, _: &KernelSource, _: &CompileOptions) -> Result<Nothing> {
-        lacks("kernels")
-    }
-
-    fn kernel(_: &Nothing, _: &str) -> Result<Nothing> {
-        lacks("kernels")
-    }
-
-    unsafe fn launch(_: &Stream, _: &Nothing, _: &LaunchConfig, _: &KernelArguments) -> Result<()> {
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl DriverModule<Mock> for Nothing {
+    fn kernel(&self, _: &str) -> Result<Nothing> {
         lacks("kernels")
     }
 }

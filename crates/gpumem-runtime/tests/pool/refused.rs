@@ -1,7 +1,7 @@
 //! Refused calls: invalid requests, blocks that do not match the request, exports of a part.
 
 use super::{MIB, device};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{DriverDevice, Error, ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::memory::{
     MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, named,
@@ -69,7 +69,7 @@ fn a_resource_that_allocates_too_little_is_an_error() {
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     device.flush().unwrap();
     assert_eq!(raw.counters().live_allocations, 0);
-    assert_eq!(Host::memory_info(&raw).unwrap().free, Host::memory_info(&raw).unwrap().total);
+    assert_eq!(raw.memory_info().unwrap().free, raw.memory_info().unwrap().total);
 }
 
 /// Another process sees the driver's block as a whole, so an exported array has a separate one.

@@ -3,9 +3,9 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, Compiler, CopyRegion,
-    DeviceBuffer, DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Result, StreamOptions, StridedCopy,
+    DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, ErrorKind, EventOptions,
+    Fill, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo, MemoryKind,
+    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::{cell::RefCell, fmt::Debug, ptr::NonNull};
 
@@ -22,6 +22,11 @@ const fn name(n: usize) -> &'static str {
 
 fn note(n: usize, call: &str, arguments: impl Debug) {
     LOG.with_borrow_mut(|log| log.push(format!("{} {call} {arguments:?}", name(n))));
+}
+
+fn done(n: usize, call: &str, arguments: impl Debug) -> Result<()> {
+    note(n, call, arguments);
+    Ok(())
 }
 
 /// Blocks of this many bytes cannot be freed.
@@ -94,34 +99,6 @@ unsafe impl<const N: usize> DeviceBuffer for Buffer<N> {
 }
 
 // SAFETY: a double that has no memory and does no work.
-unsafe impl<const N: usize> gpumem_core::Stream for FakeStream<N> {
-    fn synchronize(&self) -> Result<()> {
-        note(N, "synchronize stream", ());
-        Ok(())
-    }
-
-    fn query(&self) -> Result<bool> {
-        Ok(N == 1)
-    }
-
-    fn raw(&self) -> RawStream {
-        RawStream(self.0)
-    }
-}
-
-// SAFETY: a double that has no memory and does no work.
-unsafe impl<const N: usize> gpumem_core::Event for FakeEvent<N> {
-    fn query(&self) -> Result<bool> {
-        Ok(N == 1)
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        note(N, "synchronize event", ());
-        Ok(())
-    }
-}
-
-// SAFETY: a double that has no memory and does no work.
 unsafe impl<const N: usize> gpumem_core::Barrier for Barrier<N> {
     fn wave_size(&self) -> u32 {
         [32, 64][N]
@@ -160,57 +137,64 @@ unsafe impl<const N: usize> Backend for Fake<N> {
         Ok(FakeDevice(INFO[N].clone(), capabilities))
     }
 
-    fn info(device: &FakeDevice<N>) -> &DeviceInfo {
-        &device.0
+    fn compile_for(architecture: &str, text: &dyn Fn(u32) -> String, _: &CompileOptions) -> Result<Vec<u8>> {
+        match architecture == format!("fake{N}") {
+            true => Ok(text(N as u32).into_bytes()),
+            false => Err(Error::new(Self::NAME, "compile_for", ErrorKind::Unsupported { what: "that" })),
+        }
+    }
+}
+
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> DriverDevice<Fake<N>> for FakeDevice<N> {
+    fn info(&self) -> &DeviceInfo {
+        &self.0
     }
 
-    fn capabilities(device: &FakeDevice<N>) -> &Capabilities {
-        &device.1
+    fn capabilities(&self) -> &Capabilities {
+        &self.1
     }
 
-    fn barrier(_: &FakeDevice<N>) -> Barrier<N> {
+    fn barrier(&self) -> Barrier<N> {
         Barrier
     }
 
-    fn memory_info(_: &FakeDevice<N>) -> Result<MemoryInfo> {
+    fn memory_info(&self) -> Result<MemoryInfo> {
         Ok(MemoryInfo { free: N, total: N + 1 })
     }
 
-    fn synchronize(_: &FakeDevice<N>) -> Result<()> {
-        note(N, "synchronize device", ());
-        Ok(())
+    fn synchronize(&self) -> Result<()> {
+        done(N, "synchronize device", ())
     }
 
-    unsafe fn reset(_: &FakeDevice<N>) -> Result<()> {
-        note(N, "reset", ());
-        Ok(())
+    unsafe fn reset(&self) -> Result<()> {
+        done(N, "reset", ())
     }
 
-    fn can_access_peer(_: &FakeDevice<N>, _: &FakeDevice<N>) -> Result<bool> {
+    fn can_access_peer(&self, _: &Self) -> Result<bool> {
         note(N, "can_access_peer", ());
         Ok(N == 1)
     }
 
-    fn set_peer_access(_: &FakeDevice<N>, _: &FakeDevice<N>, enabled: bool) -> Result<()> {
-        note(N, "set_peer_access", enabled);
-        Ok(())
+    fn set_peer_access(&self, _: &Self, enabled: bool) -> Result<()> {
+        done(N, "set_peer_access", enabled)
     }
 
-    unsafe fn allocate(_: &FakeDevice<N>, request: &AllocationRequest) -> Result<Buffer<N>> {
+    unsafe fn allocate(&self, request: &AllocationRequest) -> Result<Buffer<N>> {
         note(N, "allocate", request.bytes);
         Ok(Buffer(*request, NonNull::dangling()))
     }
 
-    unsafe fn release(_: &FakeDevice<N>, buffer: Buffer<N>) -> Result<(), (Buffer<N>, Error)> {
+    unsafe fn release(&self, buffer: Buffer<N>) -> Result<(), (Buffer<N>, Error)> {
         note(N, "release", buffer.0.bytes);
         if buffer.0.bytes == STUBBORN {
-            return Err((buffer, Error::new(Self::NAME, "release", ErrorKind::Exiting)));
+            return Err((buffer, Error::new(name(N), "release", ErrorKind::Exiting)));
         }
         Ok(())
     }
 
     unsafe fn register(
-        _: &FakeDevice<N>,
+        &self,
         host: NonNull<u8>,
         bytes: usize,
         options: RegisterOptions,
@@ -219,105 +203,117 @@ unsafe impl<const N: usize> Backend for Fake<N> {
         Ok(Buffer(AllocationRequest { bytes, align: 1, kind: MemoryKind::Registered(options) }, host))
     }
 
-    unsafe fn advise(_: &FakeDevice<N>, address: u64, bytes: usize, advice: Advice) -> Result<()> {
-        note(N, "advise", (address, bytes, advice));
-        Ok(())
+    unsafe fn advise(&self, address: u64, bytes: usize, advice: Advice) -> Result<()> {
+        done(N, "advise", (address, bytes, advice))
     }
 
-    fn create_stream(_: &FakeDevice<N>, options: &StreamOptions) -> Result<FakeStream<N>> {
+    fn create_stream(&self, options: &StreamOptions) -> Result<FakeStream<N>> {
         note(N, "create_stream", options.priority);
         Ok(FakeStream(0))
     }
 
-    unsafe fn wrap_stream(_: &FakeDevice<N>, raw: RawStream) -> Result<FakeStream<N>> {
+    unsafe fn wrap_stream(&self, raw: RawStream) -> Result<FakeStream<N>> {
         Ok(FakeStream(raw.0))
     }
 
-    fn destroy_stream(_: &FakeDevice<N>, stream: FakeStream<N>) -> Result<()> {
-        note(N, "destroy_stream", stream.0);
-        Ok(())
-    }
-
-    unsafe fn copy(_: &FakeStream<N>, region: &CopyRegion) -> Result<()> {
-        note(N, "copy", region.bytes);
-        Ok(())
-    }
-
-    unsafe fn copy_strided(_: &FakeStream<N>, copy: &StridedCopy) -> Result<()> {
-        note(N, "copy_strided", copy.item);
-        Ok(())
-    }
-
-    unsafe fn fill(_: &FakeStream<N>, fill: &Fill) -> Result<()> {
-        note(N, "fill", fill.count);
-        Ok(())
-    }
-
-    unsafe fn prefetch(_: &FakeStream<N>, address: u64, bytes: usize, to: Location) -> Result<()> {
-        note(N, "prefetch", (address, bytes, to));
-        Ok(())
-    }
-
-    fn create_event(_: &FakeDevice<N>, options: EventOptions) -> Result<FakeEvent<N>> {
+    fn create_event(&self, options: EventOptions) -> Result<FakeEvent<N>> {
         note(N, "create_event", options.timing);
         Ok(FakeEvent)
     }
 
-    fn destroy_event(_: &FakeDevice<N>, _: FakeEvent<N>) -> Result<()> {
-        note(N, "destroy_event", ());
-        Ok(())
-    }
-
-    fn record(_: &FakeStream<N>, _: &FakeEvent<N>) -> Result<()> {
-        note(N, "record", ());
-        Ok(())
-    }
-
-    fn wait(_: &FakeStream<N>, _: &FakeEvent<N>) -> Result<()> {
-        note(N, "wait", ());
-        Ok(())
-    }
-
-    fn elapsed(_: &FakeEvent<N>, _: &FakeEvent<N>) -> Result<f32> {
-        Ok(N as f32)
-    }
-
-    fn compile(_: &FakeDevice<N>, source: &KernelSource, _: &CompileOptions) -> Result<FakeName<N>> {
+    fn compile(&self, source: &KernelSource, _: &CompileOptions) -> Result<FakeName<N>> {
         note(N, "compile", source);
         Ok(FakeName(String::new()))
     }
 
-    fn compiler(_: &FakeDevice<N>) -> Result<Compiler> {
-        Ok(Compiler { version: format!("compiler {N}"), target: Self::NAME.to_owned() })
+    fn compiler(&self) -> Result<Compiler> {
+        Ok(Compiler { version: format!("compiler {N}"), target: name(N).to_owned() })
     }
 
-    fn compile_image(_: &FakeDevice<N>, text: &str, _: &CompileOptions) -> Result<Vec<u8>> {
+    fn compile_image(&self, text: &str, _: &CompileOptions) -> Result<Vec<u8>> {
         note(N, "compile_image", text);
         Ok(vec![N as u8])
     }
+}
 
-    fn compile_for(architecture: &str, text: &dyn Fn(u32) -> String, _: &CompileOptions) -> Result<Vec<u8>> {
-        match architecture == format!("fake{N}") {
-            true => Ok(text(N as u32).into_bytes()),
-            false => Err(Error::new(Self::NAME, "compile_for", ErrorKind::Unsupported { what: "that" })),
-        }
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> gpumem_core::Stream<Fake<N>> for FakeStream<N> {
+    fn synchronize(&self) -> Result<()> {
+        done(N, "synchronize stream", ())
     }
 
-    fn variable(_: &FakeName<N>, name: &str) -> Result<(u64, usize)> {
-        Ok((N as u64, name.len()))
+    fn query(&self) -> Result<bool> {
+        Ok(N == 1)
     }
 
-    fn kernel(_: &FakeName<N>, name: &str) -> Result<FakeName<N>> {
-        Ok(FakeName(name.to_owned()))
+    fn raw(&self) -> RawStream {
+        RawStream(self.0)
+    }
+
+    fn destroy(self) -> Result<()> {
+        done(N, "destroy_stream", self.0)
+    }
+
+    unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
+        done(N, "copy", region.bytes)
+    }
+
+    unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()> {
+        done(N, "copy_strided", copy.item)
+    }
+
+    unsafe fn fill(&self, fill: &Fill) -> Result<()> {
+        done(N, "fill", fill.count)
+    }
+
+    unsafe fn prefetch(&self, address: u64, bytes: usize, to: Location) -> Result<()> {
+        done(N, "prefetch", (address, bytes, to))
+    }
+
+    fn record(&self, _: &FakeEvent<N>) -> Result<()> {
+        done(N, "record", ())
+    }
+
+    fn wait(&self, _: &FakeEvent<N>) -> Result<()> {
+        done(N, "wait", ())
     }
 
     unsafe fn launch(
-        _: &FakeStream<N>,
+        &self,
         kernel: &FakeName<N>,
         dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
-        note(N, "launch", (&kernel.0, dims.groups, arguments.len()));
-        Ok(())
+        done(N, "launch", (&kernel.0, dims.groups, arguments.len()))
+    }
+}
+
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> gpumem_core::Event for FakeEvent<N> {
+    fn query(&self) -> Result<bool> {
+        Ok(N == 1)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        done(N, "synchronize event", ())
+    }
+
+    fn destroy(self) -> Result<()> {
+        done(N, "destroy_event", ())
+    }
+
+    fn elapsed(&self, _: &Self) -> Result<f32> {
+        Ok(N as f32)
+    }
+}
+
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> DriverModule<Fake<N>> for FakeName<N> {
+    fn variable(&self, name: &str) -> Result<(u64, usize)> {
+        Ok((N as u64, name.len()))
+    }
+
+    fn kernel(&self, name: &str) -> Result<FakeName<N>> {
+        Ok(FakeName(name.to_owned()))
     }
 }

@@ -12,7 +12,7 @@ macro_rules! backends {
     } };
 }
 
-/// Runs code on the value inside an enum: `on!(AnyDevice, device, B => { B::info(device) })`. In the braces `device` is
+/// Runs code on the value inside an enum: `on!(AnyDevice, device, B => { device.info() })`. In the braces `device` is
 /// of the backend `B`.
 macro_rules! on {
     ($any:ident, $own:ident, $b:ident => $call:tt) => {

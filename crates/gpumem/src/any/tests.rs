@@ -3,9 +3,10 @@
 use super::fake::{Fake, INFO, STUBBORN, log};
 use super::*;
 use gpumem_core::{
-    Advice, AllocationRequest, Barrier, BarrierPoint, CompileOptions, CopyRegion, DeviceBuffer, Error,
-    ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig, Location, Lowering,
-    MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space, Stream, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Barrier, BarrierPoint, CompileOptions, CopyRegion, DeviceBuffer, DriverDevice,
+    DriverModule, Error, ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig,
+    Location, Lowering, MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space, Stream,
+    StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -18,21 +19,21 @@ fn open(n: usize) -> AnyDevice {
 fn allocate(device: &AnyDevice, bytes: usize) -> AnyBuffer {
     let request = AllocationRequest { bytes, align: 1, kind: MemoryKind::Device };
     // SAFETY: the fake has no memory.
-    unsafe { AnyBackend::allocate(device, &request) }.unwrap()
+    unsafe { device.allocate(&request) }.unwrap()
 }
 
 fn stream(device: &AnyDevice) -> AnyStream {
-    AnyBackend::create_stream(device, &StreamOptions { priority: -1, ..Default::default() }).unwrap()
+    device.create_stream(&StreamOptions { priority: -1, ..Default::default() }).unwrap()
 }
 
 fn event(device: &AnyDevice) -> AnyEvent {
-    AnyBackend::create_event(device, EventOptions { timing: true }).unwrap()
+    device.create_event(EventOptions { timing: true }).unwrap()
 }
 
 fn kernel(device: &AnyDevice) -> AnyKernel {
     let source = KernelSource::Ptx("text".to_owned());
-    let module = AnyBackend::compile(device, &source, &CompileOptions::default()).unwrap();
-    AnyBackend::kernel(&module, "add").unwrap()
+    let module = device.compile(&source, &CompileOptions::default()).unwrap();
+    module.kernel("add").unwrap()
 }
 
 fn expect(n: usize, calls: &[&str]) {
@@ -49,17 +50,17 @@ fn a_device_uses_its_own_backend() {
     for n in [0, 1] {
         let device = open(n);
         assert_eq!(device.backend(), NAMES[n]);
-        assert_eq!(AnyBackend::info(&device), &INFO[n]);
-        assert_eq!(AnyBackend::capabilities(&device).wave_size, [32, 64][n]);
-        assert_eq!(AnyBackend::memory_info(&device), Ok(MemoryInfo { free: n, total: n + 1 }));
-        let barrier = AnyBackend::barrier(&device).clone();
+        assert_eq!(device.info(), &INFO[n]);
+        assert_eq!(device.capabilities().wave_size, [32, 64][n]);
+        assert_eq!(device.memory_info(), Ok(MemoryInfo { free: n, total: n + 1 }));
+        let barrier = device.barrier().clone();
         assert_eq!(barrier.wave_size(), [32, 64][n]);
         assert_eq!(barrier.lowering(BarrierPoint::Wave), Lowering::Source(NAMES[n]));
-        AnyBackend::synchronize(&device).unwrap();
+        device.synchronize().unwrap();
         // SAFETY: the fake has nothing to reset.
-        unsafe { AnyBackend::reset(&device) }.unwrap();
+        unsafe { device.reset() }.unwrap();
         // SAFETY: the fake has no memory.
-        unsafe { AnyBackend::advise(&device, 7, 8, Advice::ReadMostly(true)) }.unwrap();
+        unsafe { device.advise(7, 8, Advice::ReadMostly(true)) }.unwrap();
         expect(n, &["lowering Wave", "synchronize device ()", "reset ()", "advise (7, 8, ReadMostly(true))"]);
     }
 }
@@ -74,11 +75,11 @@ fn memory_keeps_its_kind_and_length() {
         let options = RegisterOptions { read_only: true, ..Default::default() };
         let host = NonNull::from(&mut [0u8; 3]).cast();
         // SAFETY: the fake does not touch the memory.
-        let registered = unsafe { AnyBackend::register(&device, host, 3, options) }.unwrap();
+        let registered = unsafe { device.register(host, 3, options) }.unwrap();
         assert_eq!(registered.kind(), MemoryKind::Registered(options));
         assert_eq!(registered.host_address(), Some(host));
         // SAFETY: the fake has no memory.
-        unsafe { AnyBackend::release(&device, buffer) }.unwrap();
+        unsafe { device.release(buffer) }.unwrap();
         expect(n, &["allocate 5", "register 3", "release 5"]);
     }
 }
@@ -100,29 +101,19 @@ fn a_stream_runs_on_its_own_backend() {
         let fill = Fill { address: 0, pattern: Pattern::U8(0), count: 9, rows: 1, pitch: 0 };
         // SAFETY: the fake has no memory.
         unsafe {
-            AnyBackend::copy(&stream, &region).unwrap();
-            AnyBackend::copy_strided(&stream, &strided).unwrap();
-            AnyBackend::fill(&stream, &fill).unwrap();
-            AnyBackend::prefetch(&stream, 1, 2, Location::Host).unwrap();
+            stream.copy(&region).unwrap();
+            stream.copy_strided(&strided).unwrap();
+            stream.fill(&fill).unwrap();
+            stream.prefetch(1, 2, Location::Host).unwrap();
         }
         let kernel = kernel(&device);
         assert_eq!(kernel.clone().backend(), NAMES[n]);
-        assert_eq!(AnyBackend::compiler(&device).unwrap().target, NAMES[n]);
-        assert_eq!(
-            AnyBackend::compile_image(&device, "words", &CompileOptions::default()).unwrap(),
-            [n as u8]
-        );
+        assert_eq!(device.compiler().unwrap().target, NAMES[n]);
+        assert_eq!(device.compile_image("words", &CompileOptions::default()).unwrap(), [n as u8]);
         // SAFETY: the fake runs nothing.
-        unsafe {
-            AnyBackend::launch(
-                &stream,
-                &kernel,
-                &LaunchConfig::linear(3, 4),
-                &KernelArguments::new().with(0u64),
-            )
-        }
-        .unwrap();
-        AnyBackend::destroy_stream(&device, stream).unwrap();
+        unsafe { stream.launch(&kernel, &LaunchConfig::linear(3, 4), &KernelArguments::new().with(0u64)) }
+            .unwrap();
+        stream.destroy().unwrap();
         expect(
             n,
             &[
@@ -145,7 +136,7 @@ fn a_stream_runs_on_its_own_backend() {
 #[test]
 fn a_foreign_stream_keeps_its_handle() {
     // SAFETY: the fake does not use the handle.
-    let stream = unsafe { AnyBackend::wrap_stream(&open(1), RawStream(0xabc)) }.unwrap();
+    let stream = unsafe { open(1).wrap_stream(RawStream(0xabc)) }.unwrap();
     assert_eq!(stream.raw(), RawStream(0xabc));
 }
 
@@ -155,12 +146,12 @@ fn events_stay_with_their_streams() {
         let device = open(n);
         let (stream, start, end) = (stream(&device), event(&device), event(&device));
         log();
-        AnyBackend::record(&stream, &start).unwrap();
-        AnyBackend::wait(&stream, &end).unwrap();
+        stream.record(&start).unwrap();
+        stream.wait(&end).unwrap();
         start.synchronize().unwrap();
         assert_eq!((start.query(), start.backend()), (Ok(n == 1), NAMES[n]));
-        assert_eq!(AnyBackend::elapsed(&start, &end), Ok(n as f32));
-        AnyBackend::destroy_event(&device, start).unwrap();
+        assert_eq!(start.elapsed(&end), Ok(n as f32));
+        start.destroy().unwrap();
         expect(n, &["record ()", "wait ()", "synchronize event ()", "destroy_event ()", "drop event ()"]);
     }
 }
@@ -169,14 +160,14 @@ fn events_stay_with_their_streams() {
 fn peers_are_of_one_backend() {
     for n in [0, 1] {
         let device = open(n);
-        assert_eq!(AnyBackend::can_access_peer(&device, &open(n)), Ok(n == 1));
-        AnyBackend::set_peer_access(&device, &open(n), true).unwrap();
+        assert_eq!(device.can_access_peer(&open(n)), Ok(n == 1));
+        device.set_peer_access(&open(n), true).unwrap();
         expect(n, &["can_access_peer ()", "set_peer_access true"]);
         let other = open(1 - n);
-        assert_eq!(AnyBackend::can_access_peer(&device, &other), Ok(false));
-        let refused = AnyBackend::set_peer_access(&device, &other, true).unwrap_err();
+        assert_eq!(device.can_access_peer(&other), Ok(false));
+        let refused = device.set_peer_access(&other, true).unwrap_err();
         assert!(matches!(refused.kind(), ErrorKind::Unsupported { .. }), "{refused}");
-        AnyBackend::set_peer_access(&device, &other, false).unwrap();
+        device.set_peer_access(&other, false).unwrap();
         expect(n, &[]);
     }
 }
@@ -188,13 +179,12 @@ fn two_backends_in_one_call_are_an_error_and_nothing_is_enqueued() {
         let (stream, start) = (stream(&device), event(&device));
         let (foreign, kernel) = (event(&other), kernel(&other));
         log();
-        assert_eq!(AnyBackend::record(&stream, &foreign), Err(mismatch("record", n, 1 - n)));
-        assert_eq!(AnyBackend::wait(&stream, &foreign), Err(mismatch("wait", n, 1 - n)));
-        assert_eq!(AnyBackend::elapsed(&start, &foreign), Err(mismatch("elapsed", n, 1 - n)));
+        assert_eq!(stream.record(&foreign), Err(mismatch("record", n, 1 - n)));
+        assert_eq!(stream.wait(&foreign), Err(mismatch("wait", n, 1 - n)));
+        assert_eq!(start.elapsed(&foreign), Err(mismatch("elapsed", n, 1 - n)));
         // SAFETY: the fake runs nothing.
-        let launched = unsafe {
-            AnyBackend::launch(&stream, &kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new())
-        };
+        let launched =
+            unsafe { stream.launch(&kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) };
         assert_eq!(launched, Err(mismatch("launch", n, 1 - n)));
         expect(n, &[]);
     }
@@ -206,11 +196,11 @@ fn the_buffer_of_another_backend_comes_back() {
     let buffer = allocate(&other, 5);
     log();
     // SAFETY: the fake has no memory.
-    let (buffer, error) = unsafe { AnyBackend::release(&device, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { device.release(buffer) }.unwrap_err();
     assert_eq!(error, mismatch("release", 0, 1));
     expect(0, &[]);
     // SAFETY: the fake has no memory.
-    unsafe { AnyBackend::release(&other, buffer) }.unwrap();
+    unsafe { other.release(buffer) }.unwrap();
     expect(1, &["release 5"]);
 }
 
@@ -219,32 +209,22 @@ fn a_buffer_that_the_backend_refuses_comes_back_as_well() {
     let device = open(1);
     let buffer = allocate(&device, STUBBORN);
     // SAFETY: the fake has no memory.
-    let (buffer, error) = unsafe { AnyBackend::release(&device, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { device.release(buffer) }.unwrap_err();
     assert_eq!((buffer.backend(), buffer.len()), ("right", STUBBORN));
     assert_eq!(error, Error::new("right", "release", ErrorKind::Exiting));
-}
-
-#[test]
-fn destroying_on_the_wrong_device_still_destroys() {
-    let (device, other) = (open(0), open(1));
-    let (stream, event) = (stream(&other), event(&other));
-    log();
-    assert_eq!(AnyBackend::destroy_stream(&device, stream), Err(mismatch("destroy_stream", 0, 1)));
-    assert_eq!(AnyBackend::destroy_event(&device, event), Err(mismatch("destroy_event", 0, 1)));
-    expect(1, &["drop stream ()", "drop event ()"]);
 }
 
 #[test]
 fn typed_access_works_for_the_right_backend_only() {
     let device = open(0);
     let own = device.typed::<Fake<0>>().unwrap();
-    assert_eq!(Fake::<0>::info(own).backend, "left");
+    assert_eq!(own.info().backend, "left");
     assert!(device.typed::<Fake<1>>().is_none());
 
     let up = <AnyDevice as Typed<Fake<0>>>::from_typed(own.clone());
     assert_eq!(up.backend(), "left");
     let AnyDevice::Left(on) = &up else { panic!("{up:?}") };
-    assert_eq!(Fake::<0>::info(on).backend, "left");
+    assert_eq!(on.info().backend, "left");
 
     let same = Typed::<Fake<1>>::into_typed(up).unwrap_err();
     assert!(Typed::<Fake<0>>::into_typed(same).is_ok());

@@ -54,6 +54,12 @@ pub(crate) fn into_same<B: Backend, A: Typed<B> + Named>(
     })
 }
 
+/// What a backend has made, as a run-time choice.
+#[inline]
+pub(crate) fn any<B: Backend, A: Typed<B>>(made: Result<A::Of>) -> Result<A> {
+    made.map(A::from_typed)
+}
+
 /// Turns the value that a backend returned with an error back into the run-time choice.
 pub(crate) fn come_back<B: Backend, A: Typed<B>>((typed, error): (A::Of, Error)) -> (A, Error) {
     (A::from_typed(typed), error)

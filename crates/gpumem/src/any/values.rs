@@ -1,8 +1,15 @@
 //! The objects of the enabled backends: devices, memory, streams, events, barriers and kernels.
 
-use super::typed::{Named, Typed};
+use super::{
+    AnyBackend,
+    typed::{Named, Typed, any, come_back, into_same, same},
+};
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, DeviceBuffer, Event, Lowering, MemoryKind, RawStream, Result, Stream,
+    AddressRange, Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions,
+    Compiler, CopyRegion, DeviceBuffer, DeviceInfo, DlpackDevice, DriverDevice, DriverModule, Error,
+    ErrorKind, Event, EventOptions, Fill, HostFuture, IpcMemory, KernelArguments, KernelSource, LaunchConfig,
+    Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Stream, StreamOptions,
+    StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -45,15 +52,157 @@ backends! { any!
     AnyKernel(Kernel)
 }
 
-/// Functions that the backend's own value has as well.
+/// Functions that the backend's own value has as well. An argument `as same` is of the same backend, or the call is an
+/// error; a result `as any` becomes a run-time choice. The crate `enum_dispatch` converts neither, and wants traits of
+/// this crate.
 macro_rules! forward {
-    ($any:ident: $(fn $name:ident($($argument:ident: $of:ty)?) -> $result:ty;)*) => { $(
+    ($any:ident: $(fn $name:ident(
+        $($argument:ident: $of:ty $(as $same:ident)?),*) -> $result:ty $(as $choice:ident)?;)*) => { $(
         #[inline]
-        fn $name(&self $(, $argument: $of)?) -> $result {
+        fn $name(&self, $($argument: $of),*) -> $result {
             let own = self;
-            on!($any, own, B => { own.$name($($argument)?) })
+            on!($any, own, B => {
+                $($(let $argument = $same::<B, _>(stringify!($name), $argument)?;)?)*
+                let answer = own.$name($($argument),*);
+                $(let answer = $choice::<B, _>(answer);)?
+                answer
+            })
         }
     )* };
+    ($any:ident: $(unsafe fn $name:ident(
+        $($argument:ident: $of:ty $(as $same:ident)?),*) -> $result:ty $(as $choice:ident)?;)*) => { $(
+        #[inline]
+        unsafe fn $name(&self, $($argument: $of),*) -> $result {
+            let own = self;
+            on!($any, own, B => {
+                $($(let $argument = $same::<B, _>(stringify!($name), $argument)?;)?)*
+                // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
+                let answer = unsafe { own.$name($($argument),*) };
+                $(let answer = $choice::<B, _>(answer);)?
+                answer
+            })
+        }
+    )* };
+}
+
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+unsafe impl DriverDevice<AnyBackend> for AnyDevice {
+    forward! { AnyDevice:
+        fn info() -> &DeviceInfo;
+        fn capabilities() -> &Capabilities;
+        fn memory_info() -> Result<MemoryInfo>;
+        fn synchronize() -> Result<()>;
+        fn pointer_info(address: u64) -> Result<Option<AddressRange>>;
+        fn dlpack_device(kind: MemoryKind) -> Option<DlpackDevice>;
+        fn with_current(work: &mut dyn FnMut()) -> ();
+        fn create_stream(options: &StreamOptions) -> Result<AnyStream> as any;
+        fn create_event(options: EventOptions) -> Result<AnyEvent> as any;
+        fn record_device(event: &AnyEvent as same) -> Result<()>;
+        fn compile(source: &KernelSource, options: &CompileOptions) -> Result<AnyModule> as any;
+        fn compiler() -> Result<Compiler>;
+        fn compile_image(text: &str, options: &CompileOptions) -> Result<Vec<u8>>;
+    }
+
+    forward! { AnyDevice:
+        unsafe fn reset() -> Result<()>;
+        unsafe fn allocate(request: &AllocationRequest) -> Result<AnyBuffer> as any;
+        unsafe fn register(host: NonNull<u8>, bytes: usize, options: RegisterOptions) -> Result<AnyBuffer> as any;
+        unsafe fn advise(address: u64, bytes: usize, advice: Advice) -> Result<()>;
+        unsafe fn export_memory(address: u64, bytes: usize) -> Result<IpcMemory>;
+        unsafe fn open_memory(memory: &IpcMemory) -> Result<AnyBuffer> as any;
+        unsafe fn wrap_stream(raw: RawStream) -> Result<AnyStream> as any;
+    }
+
+    #[inline]
+    fn barrier(&self) -> AnyBarrier {
+        let own = self;
+        on!(AnyDevice, own, B => { Typed::<B>::from_typed(own.barrier()) })
+    }
+
+    #[inline]
+    fn can_access_peer(&self, peer: &Self) -> Result<bool> {
+        let own = self;
+        on!(AnyDevice, own, B => {
+            // Devices of two backends exist side by side; no driver knows a path from one to the other.
+            Typed::<B>::as_typed(peer).map_or(Ok(false), |peer| own.can_access_peer(peer))
+        })
+    }
+
+    #[inline]
+    fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
+        let own = self;
+        on!(AnyDevice, own, B => {
+            match Typed::<B>::as_typed(peer) {
+                Some(peer) => own.set_peer_access(peer, enabled),
+                None if !enabled => Ok(()),
+                None => {
+                    let what = "access to the memory of another backend's device";
+                    Err(Error::new(B::NAME, "set_peer_access", ErrorKind::Unsupported { what }))
+                }
+            }
+        })
+    }
+
+    #[inline]
+    unsafe fn release(&self, buffer: AnyBuffer) -> Result<(), (AnyBuffer, Error)> {
+        let own = self;
+        on!(AnyDevice, own, B => {
+            let buffer = into_same::<B, _>("release", buffer)?;
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
+            unsafe { own.release(buffer) }.map_err(come_back::<B, _>)
+        })
+    }
+}
+
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+unsafe impl Stream<AnyBackend> for AnyStream {
+    forward! { AnyStream:
+        fn synchronize() -> Result<()>;
+        fn query() -> Result<bool>;
+        fn raw() -> RawStream;
+        fn is_capturing() -> Result<bool>;
+        fn record(event: &AnyEvent as same) -> Result<()>;
+        fn wait(event: &AnyEvent as same) -> Result<()>;
+    }
+
+    forward! { AnyStream:
+        unsafe fn copy(region: &CopyRegion) -> Result<()>;
+        unsafe fn try_copy_sync(region: &CopyRegion) -> bool;
+        unsafe fn copy_strided(copy: &StridedCopy) -> Result<()>;
+        unsafe fn fill(fill: &Fill) -> Result<()>;
+        unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>;
+        unsafe fn enqueue_future(future: HostFuture) -> Result<()>;
+        unsafe fn launch(kernel: &AnyKernel as same, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
+    }
+
+    #[inline]
+    fn destroy(self) -> Result<()> {
+        let own = self;
+        on!(AnyStream, own, B => { own.destroy() })
+    }
+}
+
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+unsafe impl Event for AnyEvent {
+    forward! { AnyEvent:
+        fn query() -> Result<bool>;
+        fn synchronize() -> Result<()>;
+        fn elapsed(end: &Self as same) -> Result<f32>;
+    }
+
+    #[inline]
+    fn destroy(self) -> Result<()> {
+        let own = self;
+        on!(AnyEvent, own, B => { own.destroy() })
+    }
+}
+
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+unsafe impl DriverModule<AnyBackend> for AnyModule {
+    forward! { AnyModule:
+        fn variable(name: &str) -> Result<(u64, usize)>;
+        fn kernel(name: &str) -> Result<AnyKernel> as any;
+    }
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
@@ -64,23 +213,6 @@ unsafe impl DeviceBuffer for AnyBuffer {
         fn len() -> usize;
         fn is_empty() -> bool;
         fn kind() -> MemoryKind;
-    }
-}
-
-// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
-unsafe impl Stream for AnyStream {
-    forward! { AnyStream:
-        fn synchronize() -> Result<()>;
-        fn query() -> Result<bool>;
-        fn raw() -> RawStream;
-    }
-}
-
-// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
-unsafe impl Event for AnyEvent {
-    forward! { AnyEvent:
-        fn query() -> Result<bool>;
-        fn synchronize() -> Result<()>;
     }
 }
 

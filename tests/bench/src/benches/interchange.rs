@@ -3,7 +3,9 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Result, anyhow};
-use gpumem_core::{Backend, DlpackDevice, EventOptions, MemoryKind, Stream as _, StreamOptions};
+use gpumem_core::{
+    Backend, DlpackDevice, DriverDevice, EventOptions, MemoryKind, Stream as _, StreamOptions,
+};
 use gpumem_host::Host;
 use gpumem_runtime::{
     Device, DeviceArray, DlpackTensor, ImportedArray, InterchangeStream, Stream,
@@ -42,13 +44,13 @@ pub(super) fn all() -> Vec<Bench> {
 
 fn host() -> Result<Parts<Host>> {
     let device = Device::<Host>::open("host")?;
-    let stream = || Host::create_stream(device.raw(), &StreamOptions::default());
+    let stream = || device.raw().create_stream(&StreamOptions::default());
     let (foreign, one, other) = (stream()?, stream()?, stream()?);
-    let event = Host::create_event(device.raw(), EventOptions::default())?;
+    let event = device.raw().create_event(EventOptions::default())?;
     let handle = InterchangeStream::Handle(foreign.raw());
     let edge = Routine::call(move || {
-        Host::record(&one, &event)?;
-        Ok(Host::wait(&other, &event)?)
+        one.record(&event)?;
+        Ok(other.wait(&event)?)
     });
     Ok(Parts { device, foreign: (handle, Rc::new(foreign)), edge, around: Box::new(|body| body()) })
 }
@@ -120,7 +122,7 @@ struct Subject<B: Backend> {
 impl<B: Backend> Subject<B> {
     /// A DLPack tensor. Readers of DLPack's host memory know no streams.
     fn tensor(&self) -> Result<DlpackTensor> {
-        let place = B::dlpack_device(self.device.raw(), MemoryKind::Device);
+        let place = self.device.raw().dlpack_device(MemoryKind::Device);
         let on_host = place.is_some_and(|place| place.device_type == DlpackDevice::CPU);
         let loan = if on_host { self.array.lend_to_host()? } else { self.array.lend(&self.stream)? };
         Ok(loan.into_dlpack()?)
@@ -202,7 +204,7 @@ fn batches<B: Backend>(
             call(subject)?;
         }
         spent += start.elapsed();
-        B::synchronize(subject.device.raw())?;
+        subject.device.raw().synchronize()?;
         left -= now;
     }
     Ok(spent)

@@ -3,7 +3,7 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Context, Result};
-use gpumem_core::{AllocationRequest, Attach, Backend, MemoryKind};
+use gpumem_core::{AllocationRequest, Attach, DriverDevice, MemoryKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{Device, Stream};
 use gpumem_tlsf::{AllocatedBlock, Tlsf};
@@ -36,9 +36,9 @@ fn raw(device: &Device<Host>, bytes: usize, kind: MemoryKind) -> Routine {
     let request = AllocationRequest { bytes, align: 256, kind };
     Routine::call(move || {
         // SAFETY: well formed, never read, freed at once.
-        let buffer = unsafe { Host::allocate(&raw, &request)? };
+        let buffer = unsafe { raw.allocate(&request)? };
         // SAFETY: nothing uses it.
-        Ok(unsafe { Host::release(&raw, buffer) }.map_err(|(_, error)| error)?)
+        Ok(unsafe { raw.release(buffer) }.map_err(|(_, error)| error)?)
     })
 }
 

@@ -2,8 +2,10 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
-use gpumem::{AnyBackend, Device, DeviceArray, any::Typed};
-use gpumem_core::{AllocationRequest, Backend, CopyRegion, DeviceBuffer, MemoryKind, Space, Stream as _};
+use gpumem::{Device, DeviceArray, any::Typed};
+use gpumem_core::{
+    AllocationRequest, CopyRegion, DeviceBuffer, DriverDevice, MemoryKind, Space, Stream as _,
+};
 use gpumem_host::Host;
 use ndarray::Ix1;
 use std::hint::black_box;
@@ -51,7 +53,7 @@ fn enqueue() -> Bench {
         let make = || -> Result<DeviceArray<u8, Ix1>> { Ok(device.device_array(BYTES)?) };
         let (source, mut destination, stream) = (make()?, make()?, device.stream()?);
         let (from, to) = (make()?, make()?);
-        let raw = AnyBackend::create_stream(device.raw(), &gpumem_core::StreamOptions::default())?;
+        let raw = device.raw().create_stream(&gpumem_core::StreamOptions::default())?;
         let space = Space::Device(device.info().ordinal);
         let region = CopyRegion::linear((from.address(), space), (to.address(), space), BYTES);
         Ok(Pair {
@@ -68,7 +70,7 @@ fn enqueue() -> Bench {
                 let _alive = (&from, &to);
                 for call in 1..=calls {
                     // SAFETY: both arrays are alive and as long as the region, and nothing else uses them.
-                    unsafe { AnyBackend::copy(&raw, &region)? };
+                    unsafe { raw.copy(&region)? };
                     if call % BATCH == 0 || call == calls {
                         raw.synchronize()?;
                     }
@@ -85,10 +87,10 @@ fn allocate(name: &str, bytes: usize) -> Bench {
         let device = crate::device()?;
         let request = AllocationRequest { bytes, align: 64, kind: MemoryKind::Device };
         // SAFETY: well formed, never written, and freed at once.
-        let probe = unsafe { AnyBackend::allocate(device.raw(), &request)? };
+        let probe = unsafe { device.raw().allocate(&request)? };
         anyhow::ensure!(probe.len() == bytes, "a block has the length that was asked for");
         // SAFETY: nothing uses it.
-        unsafe { AnyBackend::release(device.raw(), probe) }.map_err(|(_, error)| error)?;
+        unsafe { device.raw().release(probe) }.map_err(|(_, error)| error)?;
         Ok(Pair {
             ours: Routine::call(move || Ok(black_box(device.uninit_array::<u8, _>(bytes)?).shape()[0])),
             reference: Routine::call(move || Ok(black_box(vec![0_u8; black_box(bytes)]).len())),

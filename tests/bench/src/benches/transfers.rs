@@ -7,7 +7,8 @@
 use crate::{Bench, Measure, Pair, Routine, Unavailable};
 use anyhow::Result;
 use gpumem_core::{
-    AllocationRequest, Backend, CopyRegion, DeviceBuffer, MemoryKind, Space, Stream as _, StreamOptions,
+    AllocationRequest, Backend, CopyRegion, DeviceBuffer, DriverDevice, MemoryKind, Space, Stream as _,
+    StreamOptions,
 };
 use gpumem_runtime::{Device, DeviceArray, PinnedArray};
 use ndarray::{Array1, Array2, Ix1, Ix2, s};
@@ -98,7 +99,7 @@ impl<B: Backend> Raw<B> {
         let allocate = |kind| {
             let request = AllocationRequest { bytes, align: 256, kind };
             // SAFETY: a valid request; the contents that are read are ignored.
-            unsafe { B::allocate(device.raw(), &request) }
+            unsafe { device.raw().allocate(&request) }
         };
         let block = allocate(MemoryKind::Device)?;
         let here = (block.address(), Space::Device(device.info().ordinal));
@@ -116,14 +117,14 @@ impl<B: Backend> Raw<B> {
             (_, None) => here,
         };
         let (from, to) = if up { (there, here) } else { (here, there) };
-        let stream = B::create_stream(device.raw(), &StreamOptions::default())?;
+        let stream = device.raw().create_stream(&StreamOptions::default())?;
         Ok(Self { stream, region: CopyRegion::linear(from, to, bytes), _blocks: (block, second) })
     }
 
     fn routine(self) -> Routine {
         Routine::call(move || {
             // SAFETY: both sides live as long as the routine, are as long as the region, and are used by it alone.
-            unsafe { B::copy(&self.stream, &self.region)? };
+            unsafe { self.stream.copy(&self.region)? };
             Ok(self.stream.synchronize()?)
         })
     }

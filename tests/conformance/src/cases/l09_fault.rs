@@ -2,7 +2,7 @@
 
 use super::tools::{fail, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
-use gpumem_core::{Backend, ErrorKind, LayoutError};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, LayoutError, Stream as _};
 use gpumem_runtime::{ArraySpec, IpcArrayHandle, RawAccess};
 use ndarray::{Array1, Array2, Ix1, s};
 use std::{
@@ -89,9 +89,9 @@ fn lending_the_stream_keeps_the_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     let enqueued = unsafe {
         resource_id.raw_scope(&accesses, |parts| {
             assert_eq!(parts.addresses, expected);
-            let raw = B::wrap_stream(device.raw(), parts.stream)?;
+            let raw = device.raw().wrap_stream(parts.stream)?;
             let (pattern, address) = (gpumem_core::Pattern::U32(2), parts.addresses[0]);
-            B::fill(&raw, &gpumem_core::Fill { address, pattern, count: LEN, rows: 1, pitch: 0 })
+            raw.fill(&gpumem_core::Fill { address, pattern, count: LEN, rows: 1, pitch: 0 })
         })?
     };
     enqueued?;
@@ -203,7 +203,7 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
             let bytes = [0u8; gpumem_core::IpcMemory::ENCODED_LEN];
             let memory = gpumem_core::IpcMemory::from_bytes(&bytes);
             // SAFETY: refused.
-            let opened = unsafe { B::open_memory(device.raw(), &memory) }.map(drop);
+            let opened = unsafe { device.raw().open_memory(&memory) }.map(drop);
             // The backend itself knows no number of its device.
             let info = device.info();
             refused(opened.map_err(|error| error.on_device(info.backend, info.ordinal)), unsupported)

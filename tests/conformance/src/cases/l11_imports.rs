@@ -2,7 +2,7 @@
 
 use super::tools::same;
 use crate::{Lab, Level, Verdict, refused, refused_layout};
-use gpumem_core::{Backend, DescriptorError, ErrorKind, LayoutError, Result};
+use gpumem_core::{Backend, DescriptorError, DriverDevice, ErrorKind, LayoutError, Result};
 use gpumem_runtime::{
     CudaArrayInterface, DescrField, Device, DeviceArray, HasCudaArrayInterface, Scalar, cuda_array,
     is_cuda_array,
@@ -197,7 +197,7 @@ fn presence_is_all_that_is_asked<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn addresses_are_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let memory = memory(device)?;
-    match B::pointer_info(device.raw(), memory.address()) {
+    match device.raw().pointer_info(memory.address()) {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
             return crate::skip("the backend cannot tell the owner of an address");
         }
@@ -206,7 +206,7 @@ fn addresses_are_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
             assert_eq!(found.ordinal, device.info().ordinal);
             assert!(found.end > memory.address(), "it goes as far as the byte that was asked about");
             // From any byte of it the same end can be reached.
-            assert_eq!(B::pointer_info(device.raw(), found.end - 1)?, Some(found));
+            assert_eq!(device.raw().pointer_info(found.end - 1)?, Some(found));
         }
     }
     let host = [0u32; 24];

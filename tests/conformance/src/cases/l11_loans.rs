@@ -3,7 +3,8 @@
 use super::tools::same;
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{
-    Backend, CopyRegion, DescriptorError, ErrorKind, Fill, Pattern, Result, Space, StreamKind,
+    Backend, CopyRegion, DescriptorError, DriverDevice, ErrorKind, Fill, Pattern, Result, Space, Stream as _,
+    StreamKind,
 };
 use gpumem_runtime::{
     ArrayBase, ArraySpec, CudaArrayInterface, Device, HasCudaArrayInterface, InterchangeStream, Order,
@@ -30,7 +31,7 @@ fn elsewhere<B: Backend>(stream: &Stream<B>, work: impl FnOnce(&B::Stream) -> Re
     // SAFETY: the work touches only memory that is lent to it.
     unsafe {
         stream.raw_scope(&[], |parts| {
-            let raw = B::wrap_stream(stream.device().raw(), parts.stream)?;
+            let raw = stream.device().raw().wrap_stream(parts.stream)?;
             work(&raw)
         })?
     }
@@ -39,14 +40,14 @@ fn elsewhere<B: Backend>(stream: &Stream<B>, work: impl FnOnce(&B::Stream) -> Re
 fn fill<B: Backend>(stream: &Stream<B>, address: u64, value: u32) -> Result<()> {
     let fill = Fill { address, pattern: Pattern::U32(value), count: LEN, rows: 1, pitch: 0 };
     // SAFETY: the memory is lent, and long enough.
-    elsewhere(stream, |raw| unsafe { B::fill(raw, &fill) })
+    elsewhere(stream, |raw| unsafe { raw.fill(&fill) })
 }
 
 fn copy<B: Backend>(stream: &Stream<B>, from: u64, to: u64) -> Result<()> {
     let space = Space::Device(stream.device().info().ordinal);
     let region = CopyRegion::linear((from, space), (to, space), 4 * LEN);
     // SAFETY: the memory is lent, and long enough.
-    elsewhere(stream, |raw| unsafe { B::copy(raw, &region) })
+    elsewhere(stream, |raw| unsafe { raw.copy(&region) })
 }
 
 fn described<S: Storage, D: Dimension>(

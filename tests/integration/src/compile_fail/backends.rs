@@ -44,17 +44,17 @@
 //! }
 //! ```
 //!
-//! # A stream, an event, a barrier and the backend itself
+//! # A device, a stream, an event, a barrier, a module and the backend itself
 //! The lists of functions are left out: only the word `unsafe` is missing here.
 //! ```compile_fail,E0200
 //! #[derive(Debug, Clone)]
 //! struct Liar;
-//! impl gpumem_core::Stream for Liar {}
+//! impl gpumem_core::Stream<gpumem_host::Host> for Liar {}
 //! ```
 //! ```compile_fail,E0046
 //! #[derive(Debug, Clone)]
 //! struct Liar;
-//! unsafe impl gpumem_core::Stream for Liar {}
+//! unsafe impl gpumem_core::Stream<gpumem_host::Host> for Liar {}
 //! ```
 //! ```compile_fail,E0200
 //! #[derive(Debug, Clone)]
@@ -85,4 +85,24 @@
 //! #[derive(Debug, Clone)]
 //! struct Liar;
 //! unsafe impl gpumem_core::Backend for Liar {}
+//! ```
+//! ```compile_fail,E0200
+//! #[derive(Debug, Clone)]
+//! struct Liar;
+//! impl gpumem_core::DriverDevice<gpumem_host::Host> for Liar {}
+//! ```
+//! ```compile_fail,E0046
+//! #[derive(Debug, Clone)]
+//! struct Liar;
+//! unsafe impl gpumem_core::DriverDevice<gpumem_host::Host> for Liar {}
+//! ```
+//! ```compile_fail,E0200
+//! #[derive(Debug, Clone)]
+//! struct Liar;
+//! impl gpumem_core::DriverModule<gpumem_host::Host> for Liar {}
+//! ```
+//! ```compile_fail,E0046
+//! #[derive(Debug, Clone)]
+//! struct Liar;
+//! unsafe impl gpumem_core::DriverModule<gpumem_host::Host> for Liar {}
 //! ```

@@ -1,7 +1,7 @@
 //! Who is told of a failure: every call that waits for the work, each time, and a stream's `synchronize` once.
 
 use super::{One, Two, common::host};
-use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
+use gpumem_core::{CopyRegion, DriverDevice, ErrorKind, Result, Space, Stream as _};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_kernel::{Kernel, KernelDef, WorkItemIds, config_for_items};
 use gpumem_runtime::{Completion, Device, DeviceArray, Event, RawAccess, Stream};
@@ -257,12 +257,12 @@ fn a_raw_scope_ends_with_its_first_failure() {
         // SAFETY: the work uses this array alone, goes to this stream, and is waited for before `zeros` goes away.
         unsafe {
             stream.raw_scope(&accesses, |parts| {
-                let inner = Host::wrap_stream(&raw, parts.stream).unwrap();
+                let inner = raw.wrap_stream(parts.stream).unwrap();
                 let space = Space::Device(raw.ordinal());
                 let (first, second) = ((parts.addresses[0], space), (parts.addresses[0] + 16, space));
                 let from = (zeros.as_ptr().expose_provenance() as u64, Space::Host);
-                Host::copy(&inner, &CopyRegion::linear(from, first, 16)).unwrap();
-                Host::copy(&inner, &CopyRegion::linear(first, second, 16)).unwrap();
+                inner.copy(&CopyRegion::linear(from, first, 16)).unwrap();
+                inner.copy(&CopyRegion::linear(first, second, 16)).unwrap();
             })
         }
         .unwrap();

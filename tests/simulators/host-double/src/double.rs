@@ -7,9 +7,9 @@
 use crate::Script;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CollectiveLibrary, CompileOptions, CopyRegion,
-    DeviceBuffer, DeviceInfo, DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, HostFuture,
-    KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Result, Space, Stream, StreamOptions, StridedCopy,
+    DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error, ErrorKind,
+    EventOptions, Fill, HostFuture, KernelArguments, KernelSource, LaunchConfig, LoadError, Location,
+    MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space, Stream, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -120,8 +120,8 @@ impl Double {
     /// Options that make no sense.
     pub fn open_with(options: &DoubleOptions) -> Result<DoubleDevice> {
         let host = Host::open_with(&options.host)?;
-        let info = DeviceInfo { backend: options.name, ..Host::info(&host).clone() };
-        let mut capabilities = Host::capabilities(&host).clone();
+        let info = DeviceInfo { backend: options.name, ..host.info().clone() };
+        let mut capabilities = host.capabilities().clone();
         if !options.is_direct {
             capabilities.pageable_direct = false;
             capabilities.strided_copy = options.is_packing;
@@ -224,33 +224,23 @@ fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
     side.address..side.address + last + region.bytes as u64
 }
 
-// SAFETY: the host backend does the work, and promises it.
-unsafe impl Stream for DoubleStream {
-    fn synchronize(&self) -> Result<()> {
-        self.device.call("synchronize a stream")?;
-        self.host.synchronize()
+impl DoubleStream {
+    fn host(&self) -> &gpumem_host::Stream {
+        &self.host
     }
 
-    fn query(&self) -> Result<bool> {
-        self.device.call("query a stream")?;
-        self.host.query()
-    }
-
-    fn raw(&self) -> RawStream {
-        self.host.raw()
+    fn call(&self, operation: &'static str) -> Result<()> {
+        self.device.call(operation)
     }
 }
 
-// SAFETY: the host backend does the work, and promises it.
-unsafe impl gpumem_core::Event for DoubleEvent {
-    fn query(&self) -> Result<bool> {
-        self.device.call("query an event")?;
-        self.host.query()
+impl DoubleEvent {
+    fn host(&self) -> &Event {
+        &self.host
     }
 
-    fn synchronize(&self) -> Result<()> {
-        self.device.call("synchronize an event")?;
-        self.host.synchronize()
+    fn call(&self, operation: &'static str) -> Result<()> {
+        self.device.call(operation)
     }
 }
 
@@ -279,221 +269,208 @@ unsafe impl Backend for Double {
         let kind = ErrorKind::NoSuchDevice { wanted: selector.to_string(), found: 0 };
         Err(Error::new(NAME, "open", kind))
     }
+}
 
-    fn info(device: &DoubleDevice) -> &DeviceInfo {
-        &device.0.info
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl DriverDevice<Double> for DoubleDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.0.info
     }
 
-    fn capabilities(device: &DoubleDevice) -> &Capabilities {
-        &device.0.capabilities
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
     }
 
-    fn barrier(device: &DoubleDevice) -> HostBarrier {
-        Host::barrier(device.host())
+    forward! {
+        fn barrier() -> HostBarrier;
+        fn synchronize() -> Result<()>, after "synchronize the device";
+        fn compile(source: &KernelSource, options: &CompileOptions) -> Result<Module>;
     }
 
-    fn memory_info(device: &DoubleDevice) -> Result<MemoryInfo> {
-        device.call("memory_info")?;
-        let late = device.0.late.lock().pop_front();
+    forward! {
+        unsafe fn advise(address: u64, bytes: usize, advice: Advice) -> Result<()>, after "advise";
+    }
+
+    fn memory_info(&self) -> Result<MemoryInfo> {
+        self.call("memory_info")?;
+        let late = self.0.late.lock().pop_front();
         if let Some(buffer) = late {
             // SAFETY: the caller of `release` met the conditions of this call.
-            unsafe { Host::release(device.host(), buffer) }.map_err(|(_, error)| error)?;
+            unsafe { self.host().release(buffer) }.map_err(|(_, error)| error)?;
         }
-        Host::memory_info(device.host())
+        self.host().memory_info()
     }
 
-    fn synchronize(device: &DoubleDevice) -> Result<()> {
-        device.call("synchronize the device")?;
-        Host::synchronize(device.host())
-    }
-
-    unsafe fn reset(device: &DoubleDevice) -> Result<()> {
-        device.call("reset")?;
-        device.0.locked.lock().clear();
-        device.0.late.lock().clear();
+    unsafe fn reset(&self) -> Result<()> {
+        self.call("reset")?;
+        self.0.locked.lock().clear();
+        self.0.late.lock().clear();
         // SAFETY: as above.
-        unsafe { Host::reset(device.host()) }
+        unsafe { self.host().reset() }
     }
 
-    fn can_access_peer(device: &DoubleDevice, peer: &DoubleDevice) -> Result<bool> {
-        Host::can_access_peer(device.host(), peer.host())
+    fn can_access_peer(&self, peer: &Self) -> Result<bool> {
+        self.host().can_access_peer(peer.host())
     }
 
-    fn set_peer_access(device: &DoubleDevice, peer: &DoubleDevice, enabled: bool) -> Result<()> {
-        Host::set_peer_access(device.host(), peer.host(), enabled)
+    fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
+        self.host().set_peer_access(peer.host(), enabled)
     }
 
-    unsafe fn allocate(device: &DoubleDevice, request: &AllocationRequest) -> Result<Buffer> {
-        device.call("allocate")?;
+    unsafe fn allocate(&self, request: &AllocationRequest) -> Result<Buffer> {
+        self.call("allocate")?;
         if request.kind.is_host_accessible() {
-            device.check_page_locked(request)?;
+            self.check_page_locked(request)?;
         }
         // SAFETY: as above.
-        let buffer = unsafe { Host::allocate(device.host(), request)? };
+        let buffer = unsafe { self.host().allocate(request)? };
         if request.kind.is_host_accessible() {
-            device.note_locked(&buffer);
+            self.note_locked(&buffer);
         }
         Ok(buffer)
     }
 
-    unsafe fn release(device: &DoubleDevice, buffer: Buffer) -> Result<(), (Buffer, Error)> {
-        if let Err(error) = device.call("release") {
+    unsafe fn release(&self, buffer: Buffer) -> Result<(), (Buffer, Error)> {
+        if let Err(error) = self.call("release") {
             return Err((buffer, error));
         }
-        device.forget_locked(&buffer);
-        if device.0.capabilities.frees_late && buffer.kind() == MemoryKind::Device {
-            device.0.late.lock().push_back(buffer);
+        self.forget_locked(&buffer);
+        if self.0.capabilities.frees_late && buffer.kind() == MemoryKind::Device {
+            self.0.late.lock().push_back(buffer);
             return Ok(());
         }
         // SAFETY: as above.
-        unsafe { Host::release(device.host(), buffer) }
+        unsafe { self.host().release(buffer) }
     }
 
-    unsafe fn register(
-        device: &DoubleDevice,
-        host: NonNull<u8>,
-        bytes: usize,
-        options: RegisterOptions,
-    ) -> Result<Buffer> {
-        device.call("register")?;
+    unsafe fn register(&self, host: NonNull<u8>, bytes: usize, options: RegisterOptions) -> Result<Buffer> {
+        self.call("register")?;
         // SAFETY: as above.
-        let buffer = unsafe { Host::register(device.host(), host, bytes, options)? };
-        device.note_locked(&buffer);
+        let buffer = unsafe { self.host().register(host, bytes, options)? };
+        self.note_locked(&buffer);
         Ok(buffer)
     }
 
-    unsafe fn advise(device: &DoubleDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
-        device.call("advise")?;
-        // SAFETY: as above.
-        unsafe { Host::advise(device.host(), address, bytes, advice) }
-    }
-
-    fn with_current(device: &DoubleDevice, work: &mut dyn FnMut()) {
+    fn with_current(&self, work: &mut dyn FnMut()) {
         struct Restore(Option<DoubleDevice>);
         impl Drop for Restore {
             fn drop(&mut self) {
                 CURRENT.replace(self.0.take());
             }
         }
-        let _restore = Restore(CURRENT.replace(Some(device.clone())));
+        let _restore = Restore(CURRENT.replace(Some(self.clone())));
         work();
     }
 
-    fn is_capturing(stream: &DoubleStream) -> Result<bool> {
-        Ok(stream.device.0.is_capturing.load(Ordering::Relaxed))
+    fn create_stream(&self, options: &StreamOptions) -> Result<DoubleStream> {
+        self.call("create_stream")?;
+        let host = self.host().create_stream(options)?;
+        Ok(DoubleStream { device: self.clone(), host })
     }
 
-    fn create_stream(device: &DoubleDevice, options: &StreamOptions) -> Result<DoubleStream> {
-        device.call("create_stream")?;
-        let host = Host::create_stream(device.host(), options)?;
-        Ok(DoubleStream { device: device.clone(), host })
-    }
-
-    unsafe fn wrap_stream(device: &DoubleDevice, raw: RawStream) -> Result<DoubleStream> {
-        device.call("wrap_stream")?;
+    unsafe fn wrap_stream(&self, raw: RawStream) -> Result<DoubleStream> {
+        self.call("wrap_stream")?;
         // SAFETY: as above.
-        let host = unsafe { Host::wrap_stream(device.host(), raw)? };
-        Ok(DoubleStream { device: device.clone(), host })
+        let host = unsafe { self.host().wrap_stream(raw)? };
+        Ok(DoubleStream { device: self.clone(), host })
     }
 
-    fn destroy_stream(device: &DoubleDevice, stream: DoubleStream) -> Result<()> {
-        device.call("destroy_stream")?;
-        Host::destroy_stream(device.host(), stream.host)
+    fn create_event(&self, options: EventOptions) -> Result<DoubleEvent> {
+        self.call("create_event")?;
+        let host = self.host().create_event(options)?;
+        Ok(DoubleEvent { device: self.clone(), host })
+    }
+}
+
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl Stream<Double> for DoubleStream {
+    forward! {
+        fn synchronize() -> Result<()>, after "synchronize a stream";
+        fn query() -> Result<bool>, after "query a stream";
+        fn raw() -> RawStream;
     }
 
-    unsafe fn copy(stream: &DoubleStream, region: &CopyRegion) -> Result<()> {
-        stream.device.call("copy")?;
+    forward! {
+        unsafe fn fill(fill: &Fill) -> Result<()>, after "fill";
+        unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>, after "prefetch";
+        unsafe fn enqueue_future(future: HostFuture) -> Result<()>, after "enqueue_future";
+        unsafe fn launch(kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>, after "launch";
+    }
+
+    fn destroy(self) -> Result<()> {
+        self.call("destroy_stream")?;
+        self.host.destroy()
+    }
+
+    fn is_capturing(&self) -> Result<bool> {
+        Ok(self.device.0.is_capturing.load(Ordering::Relaxed))
+    }
+
+    unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
+        self.call("copy")?;
         for side in [&region.source, &region.destination] {
-            if !stream.device.reaches(side.space, &span(region, side)) {
+            if !self.device.reaches(side.space, &span(region, side)) {
                 let why = "ordinary memory of the caller is handed to the driver";
                 return Err(Error::new(NAME, "copy", ErrorKind::InvalidArgument { why }));
             }
         }
         // SAFETY: as above.
-        unsafe { Host::copy(&stream.host, region) }
+        unsafe { self.host.copy(region) }
     }
 
-    unsafe fn copy_strided(stream: &DoubleStream, copy: &StridedCopy) -> Result<()> {
-        stream.device.call("copy_strided")?;
-        if !stream.device.0.capabilities.strided_copy {
+    unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()> {
+        self.call("copy_strided")?;
+        if !self.device.0.capabilities.strided_copy {
             let kind = ErrorKind::Unsupported { what: "copies of any layout" };
             return Err(Error::new(NAME, "copy_strided", kind));
         }
         for ((_, space), bytes) in
             [copy.source, copy.destination].into_iter().zip(copy.spans().into_iter().flatten())
         {
-            if !stream.device.reaches(space, &bytes) {
+            if !self.device.reaches(space, &bytes) {
                 let why = "ordinary memory of the caller is handed to a kernel";
                 return Err(Error::new(NAME, "copy_strided", ErrorKind::InvalidArgument { why }));
             }
         }
         // SAFETY: as above.
-        unsafe { Host::copy_strided(&stream.host, copy) }
+        unsafe { self.host.copy_strided(copy) }
     }
 
-    unsafe fn fill(stream: &DoubleStream, fill: &Fill) -> Result<()> {
-        stream.device.call("fill")?;
-        // SAFETY: as above.
-        unsafe { Host::fill(&stream.host, fill) }
+    fn record(&self, event: &DoubleEvent) -> Result<()> {
+        self.call("record")?;
+        self.host.record(&event.host)
     }
 
-    unsafe fn prefetch(stream: &DoubleStream, address: u64, bytes: usize, to: Location) -> Result<()> {
-        stream.device.call("prefetch")?;
-        // SAFETY: as above.
-        unsafe { Host::prefetch(&stream.host, address, bytes, to) }
-    }
-
-    unsafe fn enqueue_future(stream: &DoubleStream, future: HostFuture) -> Result<()> {
-        stream.device.call("enqueue_future")?;
-        // SAFETY: as above.
-        unsafe { Host::enqueue_future(&stream.host, future) }
-    }
-
-    fn create_event(device: &DoubleDevice, options: EventOptions) -> Result<DoubleEvent> {
-        device.call("create_event")?;
-        let host = Host::create_event(device.host(), options)?;
-        Ok(DoubleEvent { device: device.clone(), host })
-    }
-
-    fn destroy_event(device: &DoubleDevice, event: DoubleEvent) -> Result<()> {
-        device.call("destroy_event")?;
-        Host::destroy_event(device.host(), event.host)
-    }
-
-    fn record(stream: &DoubleStream, event: &DoubleEvent) -> Result<()> {
-        stream.device.call("record")?;
-        Host::record(&stream.host, &event.host)
-    }
-
-    fn wait(stream: &DoubleStream, event: &DoubleEvent) -> Result<()> {
-        stream.device.call("wait")?;
-        let (left, right) = (stream.device.0.info.backend, event.device.0.info.backend);
+    fn wait(&self, event: &DoubleEvent) -> Result<()> {
+        self.call("wait")?;
+        let (left, right) = (self.device.0.info.backend, event.device.0.info.backend);
         if left != right {
             return Err(Error::new(NAME, "wait", ErrorKind::BackendMismatch { left, right }));
         }
-        if stream.device.0.ignores_waits { Ok(()) } else { Host::wait(&stream.host, &event.host) }
+        if self.device.0.ignores_waits { Ok(()) } else { self.host.wait(&event.host) }
+    }
+}
+
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl gpumem_core::Event for DoubleEvent {
+    forward! {
+        fn query() -> Result<bool>, after "query an event";
+        fn synchronize() -> Result<()>, after "synchronize an event";
     }
 
-    fn elapsed(start: &DoubleEvent, end: &DoubleEvent) -> Result<f32> {
-        Host::elapsed(&start.host, &end.host)
+    fn destroy(self) -> Result<()> {
+        self.call("destroy_event")?;
+        self.host.destroy()
     }
 
-    fn compile(device: &DoubleDevice, source: &KernelSource, options: &CompileOptions) -> Result<Module> {
-        Host::compile(device.host(), source, options)
+    fn elapsed(&self, end: &Self) -> Result<f32> {
+        self.host.elapsed(&end.host)
     }
+}
 
-    fn kernel(module: &Module, name: &str) -> Result<Kernel> {
-        Host::kernel(module, name)
-    }
-
-    unsafe fn launch(
-        stream: &DoubleStream,
-        kernel: &Kernel,
-        dims: &LaunchConfig,
-        arguments: &KernelArguments,
-    ) -> Result<()> {
-        stream.device.call("launch")?;
-        // SAFETY: as above.
-        unsafe { Host::launch(&stream.host, kernel, dims, arguments) }
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl DriverModule<Double> for Module {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        DriverModule::<Host>::kernel(self, name)
     }
 }

@@ -3,9 +3,9 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
-    DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, HostFuture, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions,
-    Result, StreamOptions, StridedCopy,
+    DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, EventOptions, Fill, HostFunction,
+    HostFuture, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo,
+    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Event, Host, HostBarrier, HostOptions, Kernel, Module, Stream};
 use std::{collections::HashMap, ptr::NonNull, sync::Arc};
@@ -27,9 +27,13 @@ pub struct ThirdPartyDevice {
 pub type Programs = HashMap<String, HostFunction>;
 
 impl ThirdPartyDevice {
+    fn host(&self) -> &gpumem_host::Device {
+        &self.raw
+    }
+
     fn over(raw: gpumem_host::Device) -> Self {
-        let info = Arc::new(DeviceInfo { backend: "double", ..Host::info(&raw).clone() });
-        let capabilities = Arc::new(Host::capabilities(&raw).clone());
+        let info = Arc::new(DeviceInfo { backend: "double", ..raw.info().clone() });
+        let capabilities = Arc::new(raw.capabilities().clone());
         Self { raw, info, capabilities, programs: None }
     }
 
@@ -56,6 +60,16 @@ impl ThirdPartyDevice {
     /// Tells whether no enqueued work has run yet.
     pub fn is_late(&self) -> bool {
         self.raw.schedule_trace().is_empty()
+    }
+}
+
+/// A stream of it, which waits for others if `ORDERED`.
+#[derive(Debug)]
+pub struct ThirdPartyStream<const ORDERED: bool>(Stream);
+
+impl<const ORDERED: bool> ThirdPartyStream<ORDERED> {
+    fn host(&self) -> &Stream {
+        &self.0
     }
 }
 
@@ -88,7 +102,7 @@ unsafe impl<const ORDERED: bool> Backend for ThirdParty<ORDERED> {
 
     type Device = ThirdPartyDevice;
     type Buffer = Buffer;
-    type Stream = Stream;
+    type Stream = ThirdPartyStream<ORDERED>;
     type Event = Event;
     type Barrier = ThirdPartyBarrier;
     type Module = Module;
@@ -105,116 +119,82 @@ unsafe impl<const ORDERED: bool> Backend for ThirdParty<ORDERED> {
         let at = selector.choose(Self::NAME, &Self::devices()?)?;
         Host::open(&DeviceSelector::ordinal("host", at)).map(ThirdPartyDevice::over)
     }
-    fn info(device: &ThirdPartyDevice) -> &DeviceInfo {
-        &device.info
+}
+
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl<const ORDERED: bool> DriverDevice<ThirdParty<ORDERED>> for ThirdPartyDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
     }
-    fn capabilities(device: &ThirdPartyDevice) -> &Capabilities {
-        &device.capabilities
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
-    fn barrier(device: &ThirdPartyDevice) -> ThirdPartyBarrier {
-        ThirdPartyBarrier { host: Host::barrier(&device.raw), is_gpu: device.programs.is_some() }
+    fn barrier(&self) -> ThirdPartyBarrier {
+        ThirdPartyBarrier { host: self.raw.barrier(), is_gpu: self.programs.is_some() }
     }
-    fn memory_info(device: &ThirdPartyDevice) -> Result<MemoryInfo> {
-        Host::memory_info(&device.raw)
+    forward! {
+        fn memory_info() -> Result<MemoryInfo>;
+        fn synchronize() -> Result<()>;
+        fn create_event(options: EventOptions) -> Result<Event>;
     }
-    fn synchronize(device: &ThirdPartyDevice) -> Result<()> {
-        Host::synchronize(&device.raw)
+    forward! {
+        unsafe fn reset() -> Result<()>;
+        unsafe fn allocate(request: &AllocationRequest) -> Result<Buffer>;
+        unsafe fn release(buffer: Buffer) -> Result<(), (Buffer, Error)>;
+        unsafe fn register(host: NonNull<u8>, bytes: usize, options: RegisterOptions) -> Result<Buffer>;
+        unsafe fn advise(address: u64, bytes: usize, advice: Advice) -> Result<()>;
     }
-    unsafe fn reset(device: &ThirdPartyDevice) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::reset(&device.raw) }
+    fn can_access_peer(&self, peer: &Self) -> Result<bool> {
+        self.raw.can_access_peer(&peer.raw)
     }
-    fn can_access_peer(device: &ThirdPartyDevice, peer: &ThirdPartyDevice) -> Result<bool> {
-        Host::can_access_peer(&device.raw, &peer.raw)
+    fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
+        self.raw.set_peer_access(&peer.raw, enabled)
     }
-    fn set_peer_access(device: &ThirdPartyDevice, peer: &ThirdPartyDevice, enabled: bool) -> Result<()> {
-        Host::set_peer_access(&device.raw, &peer.raw, enabled)
+    fn create_stream(&self, options: &StreamOptions) -> Result<ThirdPartyStream<ORDERED>> {
+        self.raw.create_stream(options).map(ThirdPartyStream)
     }
-    unsafe fn allocate(device: &ThirdPartyDevice, request: &AllocationRequest) -> Result<Buffer> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::allocate(&device.raw, request) }
+    unsafe fn wrap_stream(&self, raw: RawStream) -> Result<ThirdPartyStream<ORDERED>> {
+        // SAFETY: the conditions of the function are those of the host's.
+        unsafe { self.raw.wrap_stream(raw) }.map(ThirdPartyStream)
     }
-    unsafe fn release(device: &ThirdPartyDevice, buffer: Buffer) -> Result<(), (Buffer, Error)> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::release(&device.raw, buffer) }
-    }
-    unsafe fn register(
-        device: &ThirdPartyDevice,
-        host: NonNull<u8>,
-        bytes: usize,
-        options: RegisterOptions,
-    ) -> Result<Buffer> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::register(&device.raw, host, bytes, options) }
-    }
-    unsafe fn advise(device: &ThirdPartyDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::advise(&device.raw, address, bytes, advice) }
-    }
-    fn create_stream(device: &ThirdPartyDevice, options: &StreamOptions) -> Result<Stream> {
-        Host::create_stream(&device.raw, options)
-    }
-    unsafe fn wrap_stream(device: &ThirdPartyDevice, raw: RawStream) -> Result<Stream> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::wrap_stream(&device.raw, raw) }
-    }
-    fn destroy_stream(device: &ThirdPartyDevice, stream: Stream) -> Result<()> {
-        Host::destroy_stream(&device.raw, stream)
-    }
-    unsafe fn copy(stream: &Stream, region: &CopyRegion) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::copy(stream, region) }
-    }
-    unsafe fn copy_strided(stream: &Stream, copy: &StridedCopy) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::copy_strided(stream, copy) }
-    }
-    unsafe fn fill(stream: &Stream, fill: &Fill) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::fill(stream, fill) }
-    }
-    unsafe fn prefetch(stream: &Stream, address: u64, bytes: usize, to: Location) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::prefetch(stream, address, bytes, to) }
-    }
-    unsafe fn enqueue_future(stream: &Stream, future: HostFuture) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::enqueue_future(stream, future) }
-    }
-    fn create_event(device: &ThirdPartyDevice, options: EventOptions) -> Result<Event> {
-        Host::create_event(&device.raw, options)
-    }
-    fn destroy_event(device: &ThirdPartyDevice, event: Event) -> Result<()> {
-        Host::destroy_event(&device.raw, event)
-    }
-    fn record(stream: &Stream, event: &Event) -> Result<()> {
-        Host::record(stream, event)
-    }
-    fn wait(stream: &Stream, event: &Event) -> Result<()> {
-        if ORDERED { Host::wait(stream, event) } else { Ok(()) }
-    }
-    fn elapsed(start: &Event, end: &Event) -> Result<f32> {
-        Host::elapsed(start, end)
-    }
-    fn compile(device: &ThirdPartyDevice, source: &KernelSource, options: &CompileOptions) -> Result<Module> {
-        let found = match (source, &device.programs) {
+    fn compile(&self, source: &KernelSource, options: &CompileOptions) -> Result<Module> {
+        let found = match (source, &self.programs) {
             (KernelSource::Text(text), Some(programs)) => name_of(text).and_then(|name| {
                 Some(KernelSource::Host(vec![(name.to_owned(), programs.get(name)?.clone())]))
             }),
             _ => None,
         };
-        Host::compile(&device.raw, found.as_ref().unwrap_or(source), options)
+        self.raw.compile(found.as_ref().unwrap_or(source), options)
     }
-    fn kernel(module: &Module, name: &str) -> Result<Kernel> {
-        Host::kernel(module, name)
+}
+
+// SAFETY: the host backend does the work, and promises it; without `ORDERED` it is a broken one on purpose.
+unsafe impl<const ORDERED: bool> gpumem_core::Stream<ThirdParty<ORDERED>> for ThirdPartyStream<ORDERED> {
+    forward! {
+        fn synchronize() -> Result<()>;
+        fn query() -> Result<bool>;
+        fn raw() -> RawStream;
+        fn record(event: &Event) -> Result<()>;
     }
-    unsafe fn launch(
-        stream: &Stream,
-        kernel: &Kernel,
-        dims: &LaunchConfig,
-        arguments: &KernelArguments,
-    ) -> Result<()> {
-        // SAFETY: the caller keeps the contract of this function, which is that of the call.
-        unsafe { Host::launch(stream, kernel, dims, arguments) }
+    forward! {
+        unsafe fn copy(region: &CopyRegion) -> Result<()>;
+        unsafe fn copy_strided(copy: &StridedCopy) -> Result<()>;
+        unsafe fn fill(fill: &Fill) -> Result<()>;
+        unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>;
+        unsafe fn enqueue_future(future: HostFuture) -> Result<()>;
+        unsafe fn launch(kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
+    }
+    fn destroy(self) -> Result<()> {
+        self.0.destroy()
+    }
+    fn wait(&self, event: &Event) -> Result<()> {
+        if ORDERED { self.0.wait(event) } else { Ok(()) }
+    }
+}
+
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl<const ORDERED: bool> DriverModule<ThirdParty<ORDERED>> for Module {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        DriverModule::<Host>::kernel(self, name)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Tracked;
 use crate::track::{Timeline, WaitOutcome};
-use gpumem_core::{Backend, Error, HostAccess, MemoryKind, Result};
+use gpumem_core::{Backend, DriverDevice, Error, HostAccess, MemoryKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -48,10 +48,10 @@ impl<B: Backend> Tracked<B> {
             timeline.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
         }
         self.record_use(extent, access == HostAccess::Write, operation, (0, 0));
-        let concurrent = B::capabilities(&self.context.raw).concurrent_managed_access;
+        let concurrent = self.context.raw.capabilities().concurrent_managed_access;
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
             crate::blocking::may_block(operation)?;
-            self.context.note_loss(B::synchronize(&self.context.raw))?;
+            self.context.note_loss(self.context.raw.synchronize())?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Bytes that failed work was to write: which uses are refused, and until when.
 
 use super::Tracked;
-use gpumem_core::{Backend, ErrorKind, MemoryUse, POISONED, Result};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, MemoryUse, POISONED, Result};
 use std::ops::Range;
 
 impl<B: Backend> Tracked<B> {
@@ -28,7 +28,7 @@ impl<B: Backend> Tracked<B> {
     #[cold]
     pub(crate) fn refuse_poisoned(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
         self.find_poison(operation, extent).or_else(|error| {
-            let judges = B::capabilities(&self.context.raw).survives_faults;
+            let judges = self.context.raw.capabilities().survives_faults;
             if judges && self.is_being_written(extent) {
                 return Ok(());
             }

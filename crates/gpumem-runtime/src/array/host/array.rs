@@ -6,7 +6,10 @@ use crate::{
     device::{Allocation, AllocationRef},
     transfer::{self, ArrayRef, Upload},
 };
-use gpumem_core::{Advice, Backend, Element, Error, HostAccess, LayoutError, Location, MemoryKind, Result};
+use gpumem_core::{
+    Advice, Backend, DriverDevice, Element, Error, HostAccess, LayoutError, Location, MemoryKind, Result,
+    Stream as _,
+};
 use gpumem_memory::memory::DeviceCore;
 use gpumem_memory::track::Access;
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
@@ -284,7 +287,7 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
         let access = Access::read(&self.memory, extent.clone());
         stream.timeline().submit("prefetch", &[access], |raw| {
             // SAFETY: the range lies in a live managed buffer, which the use log keeps alive.
-            unsafe { B::prefetch(raw, address, extent.len(), to) }
+            unsafe { raw.prefetch(address, extent.len(), to) }
         })?;
         Ok(())
     }
@@ -302,7 +305,7 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
         let core = self.memory.core();
         let address = self.memory.address() + extent.start as u64;
         // SAFETY: the range lies in a live managed buffer.
-        core.note_loss(unsafe { B::advise(&core.raw, address, extent.len(), advice) })
+        core.note_loss(unsafe { core.raw.advise(address, extent.len(), advice) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{HostArray, HostKind, ManagedArray, MappedArray, PinnedArray};
 use crate::{Device, IntoArraySpec, Layout, device::Allocation};
-use gpumem_core::{Attach, Backend, Element, ErrorKind, MappedOptions, MemoryKind, Result};
+use gpumem_core::{Attach, Backend, DriverDevice, Element, ErrorKind, MappedOptions, MemoryKind, Result};
 use gpumem_memory::memory::DeviceCore;
 use ndarray::Dimension;
 
@@ -14,7 +14,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         layout: Layout,
         kind: MemoryKind,
     ) -> Result<Self> {
-        let align = B::capabilities(device.raw()).allocation_alignment.max(align_of::<T>());
+        let align = device.raw().capabilities().allocation_alignment.max(align_of::<T>());
         let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
         // Zeros make every later read defined.
         memory.zero(operation)?;

@@ -2,7 +2,7 @@
 
 use super::{HostArray, HostKind};
 use crate::{Device, IntoArraySpec, Layout, Managed, Mapped, Pinned, ToDevice, device::Allocation};
-use gpumem_core::{Attach, Backend, Element, MappedOptions, MemoryKind, Result};
+use gpumem_core::{Attach, Backend, DriverDevice, Element, MappedOptions, MemoryKind, Result};
 use ndarray::{ArrayView, Dimension};
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
         layout: Layout,
         kind: MemoryKind,
     ) -> Result<Self> {
-        let align = B::capabilities(device.raw()).allocation_alignment.max(align_of::<T>());
+        let align = device.raw().capabilities().allocation_alignment.max(align_of::<T>());
         let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
         Ok(Self(HostArray::over(operation, memory.into_memory(), layout)?))
     }

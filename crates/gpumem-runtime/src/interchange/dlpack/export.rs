@@ -6,7 +6,7 @@ use super::{
     element,
 };
 use crate::interchange::Loan;
-use gpumem_core::{Backend, DescriptorError, DlpackDevice, Error, ErrorKind, Result};
+use gpumem_core::{Backend, DescriptorError, DlpackDevice, DriverDevice, Error, ErrorKind, Result};
 use gpumem_memory::memory::DeviceCore;
 use smallvec::SmallVec;
 use std::{ffi::c_void, ptr, ptr::NonNull};
@@ -43,7 +43,10 @@ impl<B: Backend> Loan<B> {
     /// Returns [`Inexpressible`](gpumem_core::DescriptorError::Inexpressible) if DLPack has no name for it.
     pub fn dlpack_device(&self) -> Result<DlpackDevice> {
         let memory = self.memory();
-        B::dlpack_device(&memory.core().raw, memory.kind())
+        memory
+            .core()
+            .raw
+            .dlpack_device(memory.kind())
             .ok_or_else(|| inexpressible(self.memory().core(), "this memory"))
     }
 

@@ -8,7 +8,8 @@ use crate::{
     foreign::{ForeignElements, check_rank, own},
 };
 use gpumem_core::{
-    Attach, Backend, DescriptorError, DlpackDevice, Element, ErrorKind, MemoryKind, RegisterOptions, Result,
+    Attach, Backend, DescriptorError, DlpackDevice, DriverDevice, Element, ErrorKind, MemoryKind,
+    RegisterOptions, Result,
 };
 use ndarray::Dimension;
 
@@ -71,7 +72,7 @@ impl<B: Backend> Device<B> {
 
     /// Whether memory of the host is a host device's own. Memory of the caller that is locked at this moment is not.
     fn knows(&self, address: u64) -> bool {
-        let known = B::pointer_info(self.raw(), address).is_ok_and(|found| found.is_some());
+        let known = self.raw().pointer_info(address).is_ok_and(|found| found.is_some());
         known && !self.core().pages.holds(address as usize)
     }
 
@@ -81,7 +82,7 @@ impl<B: Backend> Device<B> {
         place: DlpackDevice,
         elements: &ForeignElements,
     ) -> Result<MemoryKind, DescriptorError> {
-        let name = |kind| B::dlpack_device(self.raw(), kind);
+        let name = |kind| self.raw().dlpack_device(kind);
         let on_host = place.device_type == DlpackDevice::CPU && self.capabilities().pageable_direct;
         if on_host && !self.knows(elements.address) {
             // A host device reaches all memory of the host, and must be told of it.

@@ -6,7 +6,7 @@ use crate::{
     device::{Allocation, AllocationRef, HostReady},
     trace::{TraceAllocation, TraceEventKind},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
+use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result, Stream as _};
 use gpumem_memory::{memory::named, track::Access};
 use gpumem_trace::log::clock::clock;
 use parking_lot::{Condvar, Mutex};
@@ -312,7 +312,7 @@ impl<B: Backend> Stage<'_, B> {
             }
             let fill = Fill { address, pattern: Pattern::U8(0), count, rows: 1, pitch: 0 };
             // SAFETY: the bytes lie in a live allocation of this device, which the use log keeps alive and ordered.
-            unsafe { B::fill(raw, &fill) }
+            unsafe { raw.fill(&fill) }
         });
         submitted.map(|_| ())
     }

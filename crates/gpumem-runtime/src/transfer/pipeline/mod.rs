@@ -40,7 +40,7 @@ use crate::{
     layout::CopyNest,
     transfer_options::{NonTemporalStores, TransferConfig, TransferOptions},
 };
-use gpumem_core::{Backend, CopyRegion, Result, process};
+use gpumem_core::{Backend, CopyRegion, Result, Stream as _, process};
 use gpumem_memory::track::{Access, Timeline};
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
@@ -324,7 +324,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
                 timeline.counters.count_copy();
                 // SAFETY: the block and the device's memory are alive and ordered by their use logs; both have these bytes, and
                 // threads fill other parts of the block.
-                unsafe { B::copy(raw, region) }
+                unsafe { raw.copy(region) }
             })
         })?;
         self.state.has_enqueued(submitted.submission, chunk.marks.parts() > 1);

@@ -8,7 +8,7 @@ use super::{
 use crate::{Bench, Measure, Pair, Routine, Unavailable};
 use anyhow::{Context as _, Result, ensure};
 use cudarc::driver::sys;
-use gpumem_core::{Backend, CompileOptions, ErrorKind, KernelSource, LaunchConfig};
+use gpumem_core::{CompileOptions, DriverDevice, DriverModule, ErrorKind, KernelSource, LaunchConfig};
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
 use gpumem_kernel::{Kernel, KernelDef, Parameters, Slice, SliceMut, config_for_items};
 use gpumem_kernel_suite::convolution;
@@ -44,8 +44,8 @@ impl Raw {
     fn of<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Result<Self> {
         let text = declaration.portable_text(device.capabilities().wave_size, false);
         let source = KernelSource::Text(text.context("the kernel has no source")?);
-        let module = Cuda::compile(device.raw(), &source, &CompileOptions::default())?;
-        let kernel = Cuda::kernel(&module, declaration.name())?;
+        let module = device.raw().compile(&source, &CompileOptions::default())?;
+        let kernel = module.kernel(declaration.name())?;
         Ok(Self { function: Cuda::function(&kernel), _kernel: kernel })
     }
 

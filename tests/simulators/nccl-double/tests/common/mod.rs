@@ -10,8 +10,8 @@ pub(crate) mod random;
 pub(crate) use failure::{failed, poisoned};
 
 use gpumem_collectives::{CollectiveLibrary, Communicator, Options};
-use gpumem_core::{Backend, HostFuture, RawStream};
-use gpumem_host::{Host, HostOptions};
+use gpumem_core::{DriverDevice, HostFuture, RawStream, Stream as _};
+use gpumem_host::HostOptions;
 use host_double::{Double, DoubleDevice, DoubleOptions};
 use libloading::Library;
 use nccl_double::{Fault, Platform, Work};
@@ -81,13 +81,13 @@ unsafe extern "C" fn enqueue(device: u64, stream: u64, work: Work) -> bool {
     let owned = Owned(work);
     let device = devices_told()[&device].clone();
     // SAFETY: the engine passes live streams of the device.
-    let Ok(stream) = (unsafe { Host::wrap_stream(&device, RawStream(stream)) }) else { return false };
+    let Ok(stream) = (unsafe { device.wrap_stream(RawStream(stream)) }) else { return false };
     let future = poll_fn(move |context| {
         let waker = Box::into_raw(Box::new(context.waker().clone())).cast();
         if owned.poll(waker) { Poll::Ready(Ok(())) } else { Poll::Pending }
     });
     // SAFETY: the engine orders and keeps the memory; nothing is said about what is written, as on a GPU.
-    unsafe { Host::enqueue_future(&stream, HostFuture::new("work of the library", future)) }.is_ok()
+    unsafe { stream.enqueue_future(HostFuture::new("work of the library", future)) }.is_ok()
 }
 
 /// The double, loaded as NCCL is.

@@ -1,0 +1,139 @@
+//! What the host does on a stream.
+
+use crate::copy::{StridedPlan, extent, extent_of_fill};
+use crate::engine::{Command, Pending, is_inside};
+use crate::error::{error, invalid};
+use crate::inject::Operation;
+use crate::sync::lock;
+use crate::{Event, Host, Kernel, NAME, Stream};
+use gpumem_core::{
+    CopyRegion, DriverDevice, ErrorKind, Fill, HostFuture, KernelArguments, LaunchConfig, Location,
+    RawStream, Result, StridedCopy,
+};
+
+/// Times the limit for brief commands: the longest copy that is done at once where the caller waits for it.
+const AT_ONCE: usize = 8;
+
+// SAFETY: the engine runs the commands of a queue in order, and the queue counts finished commands only.
+unsafe impl gpumem_core::Stream<Host> for Stream {
+    fn synchronize(&self) -> Result<()> {
+        let name = "stream synchronize";
+        let engine = &self.queue().engine;
+        engine.origin().check(NAME, name)?;
+        let (target, told) = (lock(&self.queue().state).enqueued, self.queue().failed.told());
+        engine.counters().synchronizations.up();
+        if is_inside(self.queue().id) {
+            return Err(error(name, ErrorKind::BlockingInCallback));
+        }
+        self.queue().wait_until(target);
+        // Wait first, report after.
+        engine.strike(name, Operation::Synchronize)?;
+        self.queue().admit(name)?;
+        match self.queue().failed.tell(told, target) {
+            Some(error) => Err(error.in_operation(name)),
+            None => Ok(()),
+        }
+    }
+
+    fn query(&self) -> Result<bool> {
+        let name = "stream query";
+        self.queue().engine.enter(name, Operation::Query)?;
+        self.queue().admit(name)?;
+        let target = lock(&self.queue().state).enqueued;
+        if !self.queue().poll(target) {
+            return Ok(false);
+        }
+        self.queue().admit(name)?;
+        match self.queue().failed.untold(target) {
+            Some(error) => Err(error.in_operation(name)),
+            None => Ok(true),
+        }
+    }
+
+    fn raw(&self) -> RawStream {
+        RawStream(self.queue().id)
+    }
+
+    fn destroy(self) -> Result<()> {
+        self.queue().engine.enter("destroy_stream", Operation::DestroyStream)
+    }
+
+    unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
+        self.submit("copy", Operation::Copy, |_| {
+            let bytes = region.total_bytes().filter(|bytes| *bytes > 0);
+            let sides = [&region.source, &region.destination].map(|side| extent(region, side));
+            let (Some(_), [Some(_), Some(_)]) = (bytes, sides) else {
+                return Err(invalid("copy", "the region is empty or runs over the end of the address space"));
+            };
+            Ok(Command::Copy(*region))
+        })?;
+        let counters = self.queue().engine.counters();
+        counters.copies.up();
+        counters.copied_bytes.add(region.total_bytes().unwrap_or(0) as u64);
+        Ok(())
+    }
+
+    unsafe fn try_copy_sync(&self, region: &CopyRegion) -> bool {
+        let engine = &self.queue().engine;
+        // The caller waits in any case; longer copies only must not keep others from enqueuing.
+        let limit = engine.brief_bytes().saturating_mul(AT_ONCE);
+        let brief = region.total_bytes().filter(|bytes| (1..=limit).contains(bytes));
+        // Injected failures take the ordinary way. SAFETY: the caller upholds the conditions of `copy`.
+        brief.is_some_and(|bytes| engine.is_plain() && unsafe { self.queue().try_copy_sync(region, bytes) })
+    }
+
+    unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()> {
+        let plan = StridedPlan::new(copy).map_err(|why| invalid("copy_strided", why))?;
+        let Some(plan) = plan else {
+            return self.queue().engine.enter("copy_strided", Operation::CopyStrided);
+        };
+        self.submit("copy_strided", Operation::CopyStrided, |_| Ok(Command::Strided(Box::new(plan))))?;
+        self.queue().engine.counters().strided_copies.up();
+        Ok(())
+    }
+
+    unsafe fn fill(&self, fill: &Fill) -> Result<()> {
+        self.submit("fill", Operation::Fill, |_| {
+            let empty = fill.count == 0 || fill.rows == 0;
+            if empty || extent_of_fill(fill).is_none() {
+                return Err(invalid("fill", "the fill is empty or runs over the end of the address space"));
+            }
+            let item = fill.pattern.bytes();
+            let aligned = fill.address.is_multiple_of(item as u64);
+            if !aligned || (fill.rows > 1 && !fill.pitch.is_multiple_of(item)) {
+                return Err(invalid("fill", "the address or the pitch is not a multiple of the pattern"));
+            }
+            Ok(Command::Fill(*fill))
+        })?;
+        self.queue().engine.counters().fills.up();
+        Ok(())
+    }
+
+    unsafe fn prefetch(&self, address: u64, bytes: usize, _: Location) -> Result<()> {
+        self.submit("prefetch", Operation::Prefetch, |_| Ok(Command::Touch { address, bytes }))?;
+        self.queue().engine.counters().prefetches.up();
+        Ok(())
+    }
+
+    unsafe fn enqueue_future(&self, future: HostFuture) -> Result<()> {
+        self.submit("enqueue_future", Operation::Future, |_| {
+            Ok(Command::Future(Box::new(Pending::new(future))))
+        })
+    }
+
+    fn record(&self, event: &Event) -> Result<()> {
+        event.record(self)
+    }
+
+    fn wait(&self, event: &Event) -> Result<()> {
+        event.hold_back(self)
+    }
+
+    unsafe fn launch(&self, kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()> {
+        self.submit("launch", Operation::Launch, |engine| {
+            kernel.command(engine, self.device().capabilities(), dims, arguments)
+        })?;
+        self.queue().engine.counters().launches.up();
+        Ok(())
+    }
+}
