@@ -27,8 +27,6 @@ impl LaunchConfig {
     }
 
     /// Sets the bytes of dynamic shared memory of each group.
-    ///
-    /// # Examples
     /// ```
     /// use gpumem_core::LaunchConfig;
     ///

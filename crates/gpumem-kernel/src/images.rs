@@ -34,8 +34,6 @@ impl Images {
     }
 
     /// Loads the best that the device takes; `Err` with the reason where it takes none, `None` where there are none.
-    ///
-    /// # Errors
     /// Returns an error of the device. That it does not take a program is not an error.
     pub(super) fn load<B: Backend>(
         &self,

@@ -127,8 +127,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// to write return [`Poisoned`](ErrorKind::Poisoned), until that is written anew.
     ///
     /// ```no_run
-    /// # use gpumem_kernel::{Kernel, Slice, SliceMut, config_for_items};
-    /// # use gpumem_runtime::{DeviceArray, Stream};
+    /// # use {gpumem_kernel::{Kernel, Slice, SliceMut, config_for_items}, gpumem_runtime::{DeviceArray, Stream}};
     /// # fn example<B: gpumem_core::Backend>(
     /// #     stream: &Stream<B>, saxpy: &Kernel<(Slice<f32>, SliceMut<f32>, f32), B>,
     /// #     x: &DeviceArray<f32, ndarray::Ix1, B>, y: &mut DeviceArray<f32, ndarray::Ix1, B>,

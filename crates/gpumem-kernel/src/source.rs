@@ -74,8 +74,6 @@ fn device_type(parameter: &ParameterInfo) -> String {
 /// `config_for_items(len, 256)`, `config_for_items((width, height), (16, 16))`. The numbers are those of x, y and z. Where
 /// they need [`u32::MAX`] groups along an axis or more, the result has [`u32::MAX`], which every launch refuses
 /// ([`LaunchTooLarge`](gpumem_core::ErrorKind::LaunchTooLarge)).
-///
-/// # Examples
 /// ```
 /// use gpumem_kernel::config_for_items;
 ///

@@ -2,9 +2,7 @@
 //!
 //! # Work is enqueued through the gate
 //! ```
-//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
-//! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
-//! # use std::sync::Arc;
+//! # use {gpumem_core::{Backend, CopyRegion, Result, Stream as _}, gpumem_memory::track::*, std::sync::Arc};
 //! fn copy<B: Backend>(
 //!     timeline: &Arc<Timeline<B>>,
 //!     accesses: &[Access<'_, B>],
@@ -18,9 +16,7 @@
 //! ```
 //! Without it there is no stream of the driver's.
 //! ```compile_fail,E0624
-//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
-//! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
-//! # use std::sync::Arc;
+//! # use {gpumem_core::{Backend, CopyRegion, Result, Stream as _}, gpumem_memory::track::*, std::sync::Arc};
 //! fn copy<B: Backend>(
 //!     timeline: &Arc<Timeline<B>>,
 //!     accesses: &[Access<'_, B>],
@@ -32,9 +28,7 @@
 //! ```
 //! The handle for other libraries is none.
 //! ```compile_fail,E0599
-//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
-//! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
-//! # use std::sync::Arc;
+//! # use {gpumem_core::{Backend, CopyRegion, Result, Stream as _}, gpumem_memory::track::*, std::sync::Arc};
 //! fn copy<B: Backend>(
 //!     timeline: &Arc<Timeline<B>>,
 //!     accesses: &[Access<'_, B>],
@@ -47,9 +41,7 @@
 //! ```
 //! Nor can an operation say itself that it has been admitted,
 //! ```compile_fail,E0451
-//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
-//! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
-//! # use std::sync::Arc;
+//! # use {gpumem_core::{Backend, CopyRegion, Result, Stream as _}, gpumem_memory::track::*, std::sync::Arc};
 //! fn copy<B: Backend>(
 //!     timeline: &Arc<Timeline<B>>,
 //!     accesses: &[Access<'_, B>],
@@ -63,9 +55,7 @@
 //! ```
 //! nor use it twice.
 //! ```compile_fail,E0382
-//! # use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
-//! # use gpumem_memory::track::{Access, Admitted, Timeline, Work};
-//! # use std::sync::Arc;
+//! # use {gpumem_core::{Backend, CopyRegion, Result, Stream as _}, gpumem_memory::track::*, std::sync::Arc};
 //! fn copy<B: Backend>(
 //!     timeline: &Arc<Timeline<B>>,
 //!     accesses: &[Access<'_, B>],
@@ -82,16 +72,14 @@
 //!
 //! # Work in place is declared with both of its uses
 //! ```
-//! # use gpumem_core::Backend;
-//! # use gpumem_memory::track::{Access, Tracked};
+//! # use {gpumem_core::Backend, gpumem_memory::track::{Access, Tracked}};
 //! fn uses<B: Backend>(memory: &Tracked<B>) -> [Access<'_, B>; 2] {
 //!     Access::in_place(memory, 0..8, 0..8)
 //! }
 //! ```
 //! One of them alone cannot be.
 //! ```compile_fail,E0451
-//! # use gpumem_core::Backend;
-//! # use gpumem_memory::track::{Access, Tracked};
+//! # use {gpumem_core::Backend, gpumem_memory::track::{Access, Tracked}};
 //! fn uses<B: Backend>(memory: &Tracked<B>) -> [Access<'_, B>; 2] {
 //!     let read = Access::read(memory, 0..8);
 //!     [Access { in_place: true, ..read }, Access::write(memory, 0..8)]

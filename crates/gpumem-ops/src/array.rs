@@ -28,31 +28,23 @@ fn finished<T: Element, D: Dimension, B: gpumem_core::Backend>(
 
 /// Reductions, scans, casts and maps of arrays and views of any layout. They have finished on return; those of
 /// [`StreamOps`](crate::StreamOps) return at once.
+///
+/// # Errors
+/// Every operation returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room for results, and
+/// the errors of [`load`](gpumem_kernel::KernelDef::load) and [`launch`](gpumem_kernel::Kernel::launch). Further
+/// errors are listed at the operation that returns them.
 pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     #[doc(hidden)]
     fn array(&self) -> &ArrayBase<S, D>;
 
     /// Returns the sum of all elements, 0 of none. Integers are added as 64 bits and wrap, `f16` and `bf16` as `f32`
     /// ([`Summable`]).
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&[200u8, 100])?;
     /// assert_eq!(x.sum()?, 300u64);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
     fn sum(&self) -> Result<<S::Elem as Summable>::Sum>
     where
         S::Elem: Summable,
@@ -62,26 +54,15 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     }
 
     /// Returns the sums along an axis, an array without that axis.
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&ndarray::array![[1.0f32, 2.0], [3.0, 4.0]])?;
     /// assert_eq!(x.sum_axis(0)?.copy_to_host()?, ndarray::array![4.0, 6.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     fn sum_axis(&self, axis: usize) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D::Smaller, S::Backend>>
     where
         S::Elem: Summable,
@@ -93,26 +74,15 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the mean of all elements: the sum, divided by their number. That of integers is an `f64`; a sum beyond 64 bits wraps
     /// before.
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&[1i32, 2])?;
     /// assert_eq!(x.mean()?, 1.5);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
     fn mean(&self) -> Result<<S::Elem as Summable>::Mean>
     where
         S::Elem: Summable,
@@ -123,26 +93,9 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the means along an axis, an array without that axis.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&ndarray::array![[1.0f32, 2.0], [3.0, 4.0]])?;
-    /// assert_eq!(x.mean_axis(1)?.copy_to_host()?, ndarray::array![1.5, 3.5]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn mean_axis(
         &self,
         axis: usize,
@@ -156,28 +109,17 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     }
 
     /// Returns the least element; NaN if one is NaN.
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&[3.0, -2.0, 7.0])?;
     /// assert_eq!(x.min()?, -2.0);
     /// let x = device.to_device(&[3.0, f32::NAN])?;
     /// assert!(x.min()?.is_nan());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
     fn min(&self) -> Result<S::Elem>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
@@ -188,26 +130,9 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the least elements along an axis, an array without that axis; NaN where one is NaN.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&ndarray::array![[1, 5], [3, 4]])?;
-    /// assert_eq!(x.min_axis(1)?.copy_to_host()?, ndarray::array![1, 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn min_axis(&self, axis: usize) -> Result<DeviceArray<S::Elem, D::Smaller, S::Backend>>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
@@ -219,27 +144,8 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the greatest element; NaN if one is NaN.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&[3.0, -2.0, 7.0])?;
-    /// assert_eq!(x.max()?, 7.0);
-    /// let x = device.to_device(&[3.0, f32::NAN])?;
-    /// assert!(x.max()?.is_nan());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
     fn max(&self) -> Result<S::Elem>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
@@ -250,26 +156,9 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the greatest elements along an axis, an array without that axis; NaN where one is NaN.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&ndarray::array![[1, 5], [3, 4]])?;
-    /// assert_eq!(x.max_axis(1)?.copy_to_host()?, ndarray::array![5, 4]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn max_axis(&self, axis: usize) -> Result<DeviceArray<S::Elem, D::Smaller, S::Backend>>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
@@ -281,26 +170,15 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the place of the least element in row-major order, the first of equal ones, and that of the first NaN if there is
     /// one.
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&ndarray::array![[3, -2], [-2, 3]])?;
     /// assert_eq!(x.argmin()?, 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
     fn argmin(&self) -> Result<usize>
     where
         S::Elem: Numeric,
@@ -311,26 +189,9 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the places of the least elements along an axis, an array without that axis.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&ndarray::array![[1, 5], [3, 4]])?;
-    /// assert_eq!(x.argmin_axis(0)?.copy_to_host()?, ndarray::array![0, 1]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn argmin_axis(&self, axis: usize) -> Result<DeviceArray<u64, D::Smaller, S::Backend>>
     where
         S::Elem: Numeric,
@@ -343,25 +204,8 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// Returns the place of the greatest element in row-major order, the first of equal ones, and that of the first NaN if there is
     /// one.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&ndarray::array![[3, -2], [-2, 3]])?;
-    /// assert_eq!(x.argmax()?, 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
     fn argmax(&self) -> Result<usize>
     where
         S::Elem: Numeric,
@@ -372,26 +216,9 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the places of the greatest elements along an axis, an array without that axis.
     ///
-    /// # Examples
-    /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
-    /// let x = device.to_device(&ndarray::array![[1, 5], [3, 4]])?;
-    /// assert_eq!(x.argmax_axis(0)?.copy_to_host()?, ndarray::array![1, 0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn argmax_axis(&self, axis: usize) -> Result<DeviceArray<u64, D::Smaller, S::Backend>>
     where
         S::Elem: Numeric,
@@ -403,26 +230,15 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the prefix sums along an axis, each with its own element; NumPy's `cumsum`.
     /// Elements are added as in [`sum`](Self::sum).
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&[1i32, 2, 3])?;
     /// assert_eq!(x.inclusive_scan(0)?.copy_to_host()?, ndarray::array![1, 3, 6]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     fn inclusive_scan(&self, axis: usize) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D, S::Backend>>
     where
         S::Elem: Summable,
@@ -433,26 +249,15 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns the prefix sums along an axis, each without its own element.
     /// Elements are added as in [`sum`](Self::sum).
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&[1i32, 2, 3])?;
     /// assert_eq!(x.exclusive_scan(0)?.copy_to_host()?, ndarray::array![0, 1, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     fn exclusive_scan(&self, axis: usize) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D, S::Backend>>
     where
         S::Elem: Summable,
@@ -462,25 +267,12 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     }
 
     /// Returns the elements as another type, as Rust's `as` converts them ([`CastTo`]).
-    ///
-    /// # Examples
     /// ```
-    /// use gpumem_ops::ArrayOps;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&[-1.5f32, 300.0, f32::NAN])?;
     /// assert_eq!(x.cast::<u8>()?.copy_to_host()?, ndarray::array![0, 255, 0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
     fn cast<U: Numeric>(&self) -> Result<DeviceArray<U, D, S::Backend>>
     where
         S::Elem: CastTo<U>,
@@ -490,16 +282,10 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     }
 
     /// Returns a function of each element. The function has `#[gpumem::device]`, and is named without parentheses.
-    ///
-    /// # Examples
     /// ```
     /// use gpumem_ops::ArrayOps;
     /// # mod facade { pub use gpumem_kernel as kernel; }
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// #[gpumem_macros::device(crate = facade)]
     /// fn squared(x: f32) -> f32 {
     ///     x * x
@@ -507,14 +293,8 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     ///
     /// let x = device.to_device(&[1.0f32, 2.0, 3.0])?;
     /// assert_eq!(x.map::<squared>()?.copy_to_host()?, ndarray::array![1.0, 4.0, 9.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
     fn map<F>(&self) -> Result<DeviceArray<F::Output, D, S::Backend>>
     where
         S::Elem: DeviceType,
@@ -526,16 +306,10 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
 
     /// Returns a function of the elements of two arrays of equal shape. An array of another shape can be
     /// [broadcast](ArrayBase::broadcast).
-    ///
-    /// # Examples
     /// ```
     /// use gpumem_ops::ArrayOps;
     /// # mod facade { pub use gpumem_kernel as kernel; }
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    ///
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// #[gpumem_macros::device(crate = facade)]
     /// fn weighted(x: f32, weight: u8) -> f32 {
     ///     x * f32::from(weight)
@@ -544,15 +318,11 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// let x = device.to_device(&[1.0f32, 2.0])?;
     /// let weights = device.to_device(&[3u8, 4])?;
     /// assert_eq!(x.zip_map::<weighted, _>(&weights)?.copy_to_host()?, ndarray::array![3.0, 8.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ,
-    /// also [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory)
-    /// if the device has no room for results, and the errors of [`load`](gpumem_kernel::KernelDef::load) and
-    /// [`launch`](gpumem_kernel::Kernel::launch).
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ.
     fn zip_map<F, X>(&self, other: &ArrayBase<X, D>) -> Result<DeviceArray<F::Output, D, S::Backend>>
     where
         S::Elem: DeviceType,
@@ -572,19 +342,12 @@ impl<S: Storage, D: Dimension> ArrayOps<S, D> for ArrayBase<S, D> {
 
 /// Copies arrays into a new one, one behind the other along an axis. It has finished on return;
 /// [`StreamOps::concatenate`](crate::StreamOps::concatenate) returns at once.
-///
-/// # Examples
 /// ```
 /// use gpumem_ops::concatenate;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
-///
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let (x, y) = (device.to_device(&[1, 2])?, device.to_device(&[3])?);
 /// assert_eq!(concatenate(0, &[&x, &y])?.copy_to_host()?, ndarray::array![1, 2, 3]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 ///
 /// # Errors

@@ -6,17 +6,13 @@
 //!
 //! ```
 //! use gpumem_ops::ArrayOps;
-//! # use gpumem_host::Host;
-//! # type Device = gpumem_runtime::Device<Host>;
-//!
-//! # fn main() -> gpumem_core::Result<()> {
+//! # type Device = gpumem_runtime::Device<gpumem_host::Host>;
 //! let device = Device::open("host")?;
 //! let x = device.to_device(&ndarray::array![[3.0f32, 1.0, 2.0], [6.0, 5.0, 4.0]])?;
 //! assert_eq!((x.sum()?, x.max()?, x.argmax()?), (21.0, 6.0, 3));
 //! assert_eq!(x.mean_axis(1)?.copy_to_host()?, ndarray::array![2.0, 5.0]);
 //! assert_eq!(x.t().inclusive_scan(1)?.copy_to_host()?, ndarray::array![[3.0, 9.0], [1.0, 6.0], [2.0, 6.0]]);
-//! # Ok(())
-//! # }
+//! # Ok::<(), gpumem_core::Error>(())
 //! ```
 //!
 //! `gpumem::ops` says which layouts operands and results have, how accurate the operations are, and what they refuse.

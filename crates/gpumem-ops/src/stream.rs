@@ -12,22 +12,16 @@ mod sealed {
 }
 
 /// The operations of [`ArrayOps`](crate::ArrayOps) in stream order: they return at once, and their results stay on the device.
-///
-/// # Examples
 /// ```
 /// use gpumem_ops::StreamOps;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-///
-/// # fn main() -> gpumem_core::Result<()> {
+/// # type Device = gpumem_runtime::Device<gpumem_host::Host>;
 /// let device = Device::open("host")?;
 /// let stream = device.stream()?;
 /// let x = stream.to_device(&ndarray::array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]])?;
 /// let rows = stream.sum_axis(&x, 1)?;
 /// let least = stream.min(&rows)?; // one element, on the device
 /// assert_eq!(least.read()?, 6.0); // waits
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 ///
 /// # Errors
@@ -38,9 +32,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     fn stream(&self) -> &Stream<B>;
 
     /// Returns the sum of all elements.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::sum`](crate::ArrayOps::sum).
     fn sum<S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceRecord<<S::Elem as Summable>::Sum, B>>
     where
         S: Storage<Backend = B, Elem: Summable>,
@@ -50,9 +41,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the sums along an axis.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::sum_axis`](crate::ArrayOps::sum_axis).
     fn sum_axis<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -66,9 +54,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the mean of all elements.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::mean`](crate::ArrayOps::mean).
     fn mean<S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceRecord<<S::Elem as Summable>::Mean, B>>
     where
         S: Storage<Backend = B, Elem: Summable>,
@@ -78,9 +63,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the means along an axis.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::mean_axis`](crate::ArrayOps::mean_axis).
     fn mean_axis<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -94,9 +76,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the least element.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::min`](crate::ArrayOps::min).
     fn min<S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceRecord<S::Elem, B>>
     where
         S: Storage<Backend = B, Elem: Bounded + CastTo<S::Elem>>,
@@ -106,9 +85,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the least elements along an axis.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::min_axis`](crate::ArrayOps::min_axis).
     fn min_axis<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -122,9 +98,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the greatest element.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::max`](crate::ArrayOps::max).
     fn max<S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceRecord<S::Elem, B>>
     where
         S: Storage<Backend = B, Elem: Bounded + CastTo<S::Elem>>,
@@ -134,9 +107,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the greatest elements along an axis.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::max_axis`](crate::ArrayOps::max_axis).
     fn max_axis<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -150,9 +120,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the place of the first least element in row-major order.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::argmin`](crate::ArrayOps::argmin).
     fn argmin<S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceRecord<u64, B>>
     where
         S: Storage<Backend = B, Elem: Numeric>,
@@ -162,9 +129,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the places of the first least elements along an axis.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::argmin_axis`](crate::ArrayOps::argmin_axis).
     fn argmin_axis<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -178,9 +142,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the place of the first greatest element in row-major order.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::argmax`](crate::ArrayOps::argmax).
     fn argmax<S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceRecord<u64, B>>
     where
         S: Storage<Backend = B, Elem: Numeric>,
@@ -190,9 +151,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the places of the first greatest elements along an axis.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::argmax_axis`](crate::ArrayOps::argmax_axis).
     fn argmax_axis<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -206,9 +164,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the prefix sums along an axis, each with its own element.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::inclusive_scan`](crate::ArrayOps::inclusive_scan).
     fn inclusive_scan<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -222,9 +177,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the prefix sums along an axis, each without its own element.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::exclusive_scan`](crate::ArrayOps::exclusive_scan).
     fn exclusive_scan<S, D>(
         &self,
         array: &ArrayBase<S, D>,
@@ -238,9 +190,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns the elements as another type: `stream.cast::<f64, _, _>(&array)`.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::cast`](crate::ArrayOps::cast).
     fn cast<U, S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceArray<U, D, B>>
     where
         U: Numeric,
@@ -251,9 +200,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns a function of each element: `stream.map::<square, _, _>(&array)`.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::map`](crate::ArrayOps::map).
     fn map<F, S, D>(&self, array: &ArrayBase<S, D>) -> Result<DeviceArray<F::Output, D, B>>
     where
         S: Storage<Backend = B, Elem: DeviceType>,
@@ -264,9 +210,6 @@ pub trait StreamOps<B: Backend>: sealed::SealedStream {
     }
 
     /// Returns a function of the elements of two arrays: `stream.zip_map::<weighted, _, _, _>(&x, &y)`.
-    ///
-    /// # Errors
-    /// As for [`ArrayOps::zip_map`](crate::ArrayOps::zip_map).
     fn zip_map<F, S, X, D>(
         &self,
         array: &ArrayBase<S, D>,

@@ -137,21 +137,15 @@ impl<B: Backend> Device<B> {
     /// not from a pool, so that another process sees no other memory. It takes whole pages of 2 MiB, because a driver
     /// puts several small blocks into one. Creating it is as slow as the driver is; dropping it leaves it to the
     /// deferred queue.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.ipc_array::<f32, _>(1000)?;
     /// // SAFETY: the array outlives the use by the other process, and the two take turns.
     /// match unsafe { array.ipc_handle() } {
     ///     Ok(handle) => println!("{:?}", handle.to_bytes()), // the other process: `from_bytes`, `open_ipc`
     ///     Err(error) => println!("{error}"), // this backend shares no memory
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -8,8 +8,8 @@
 //! * [`ImportedArray`], [`Loan`]: memory of other libraries, and memory lent to them, without a copy.
 //! * [`layout`]: shapes and strides, without memory.
 //!
-//! Ordering is automatic: an array may be used on any stream at any time, and conflicting work waits. See
-//! [`order`](https://github.com/gpumem/gpumem/blob/main/docs/src/architecture.md).
+//! Ordering is automatic: an array may be used on any stream at any time, and conflicting work waits. The
+//! page [architecture](https://github.com/gpumem/gpumem/blob/main/docs/src/architecture.md) says how.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array;

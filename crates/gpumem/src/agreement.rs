@@ -25,15 +25,13 @@ use std::fmt::Debug;
 ///     }
 /// }
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
 /// let answer = agreement(&saxpy(), |kernel, stream| {
 ///     let mut y = vec![1.0f32; 1000];
 ///     kernel.launch(stream, &config_for_items(1000, 256), (In(&x), InOut(&mut y), 2.0)).map(|()| y)
 /// })?;
 /// assert_eq!(answer[999], 1999.0);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 ///
 /// Answers agree if they are equal. NaN agrees with NaN: answers that contain some are compared by their text of [`Debug`].

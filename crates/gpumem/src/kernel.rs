@@ -30,10 +30,8 @@
 //!     Ok(x.copy_to_host()?.to_vec())
 //! }
 //!
-//! # fn main() -> gpumem::Result<()> {
 //! assert_eq!(scaled(&Device::open("host")?, &[1.0, 2.0, 3.0], 0.5)?, [0.5, 1.0, 1.5]);
-//! # Ok(())
-//! # }
+//! # Ok::<(), gpumem::Error>(())
 //! ```
 
 pub use gpumem_kernel::*;

@@ -16,7 +16,6 @@
 //!     }
 //! }
 //!
-//! # fn main() -> gpumem::Result<()> {
 //! let device = Device::open("host")?; // or "cuda:0", or Device::open_default()
 //! let host = Array2::from_shape_fn((480, 640), |(y, x)| (x + y) as f32);
 //!
@@ -38,8 +37,7 @@
 //! let mut corner = Array2::zeros((2, 2));
 //! first.scope(|scope| scope.copy_to_host(&image.slice(s![..2, ..2])?, corner.view_mut()))??;
 //! assert_eq!(corner, host.slice(s![..2, ..2]));
-//! # Ok(())
-//! # }
+//! # Ok::<(), gpumem::Error>(())
 //! ```
 //!
 //! # Start here

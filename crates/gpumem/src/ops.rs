@@ -7,14 +7,12 @@
 //! ```
 //! use gpumem::{Device, ndarray::array, prelude::*};
 //!
-//! # fn main() -> gpumem::Result<()> {
 //! let device = Device::open("host")?;
 //! let x = device.to_device(&array![[3.0f32, 1.0, 2.0], [6.0, 5.0, 4.0]])?;
 //! assert_eq!((x.sum()?, x.max()?, x.argmax()?), (21.0, 6.0, 3));
 //! assert_eq!(x.mean_axis(1)?.copy_to_host()?, array![2.0, 5.0]);
 //! assert_eq!(x.t().inclusive_scan(1)?.copy_to_host()?, array![[3.0, 9.0], [1.0, 6.0], [2.0, 6.0]]);
-//! # Ok(())
-//! # }
+//! # Ok::<(), gpumem::Error>(())
 //! ```
 //!
 //! # Layouts

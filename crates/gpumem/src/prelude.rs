@@ -2,18 +2,14 @@
 //!
 //! [`Result`](crate::Result) and [`Error`](crate::Error) are not in it, so that `std`'s names keep their meaning.
 //! The body of a kernel has a prelude of its own, [`kernel::prelude`](crate::kernel::prelude).
-//!
-//! # Examples
 //! ```
 //! use gpumem::prelude::*;
 //!
-//! # fn main() -> gpumem::Result<()> {
 //! let device = Device::open("host")?;
 //! let mut array: DeviceArray<f32> = device.to_device(&[1.0, 2.0, 3.0])?;
 //! array.slice_mut(s![1..])?.fill(0.0)?;
 //! assert_eq!(array.copy_to_host()?.to_vec(), [1.0, 0.0, 0.0]);
-//! # Ok(())
-//! # }
+//! # Ok::<(), gpumem::Error>(())
 //! ```
 
 pub use crate::{

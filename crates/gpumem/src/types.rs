@@ -12,62 +12,46 @@ use ndarray::{Ix0, Ix1};
 use rt::{ArrayBase, Exclusive, HostArray, Imported, Managed, Mapped, Owned, Pinned, Registered, Shared};
 
 /// A device of the backend that was chosen when the program ran. Start here: [`Device::open`](rt::Device::open).
-///
-/// # Examples
 /// ```
 /// use gpumem::Device;
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let device = Device::open("host")?; // or "cuda:0", "roc:1"
 /// let array = device.to_device(&[1, 2, 3])?;
 /// assert_eq!(array.copy_to_host()?.to_vec(), [1, 2, 3]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type Device = rt::Device<AnyBackend>;
 /// A device of the backend `B`, which is known when the program is compiled.
-///
-/// # Examples
 /// ```
 /// use gpumem::{BackendDevice, host::Host};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let device = BackendDevice::<Host>::open("host")?;
 /// assert_eq!(device.name(), "host:0");
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type BackendDevice<B> = rt::Device<B>;
 /// A queue of work on one device, made by [`Device::stream`](rt::Device::stream).
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, Stream};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let stream: Stream = Device::open("host")?.stream()?;
 /// let mut array = stream.device_array::<f32, _>(1000)?;
 /// stream.fill(&mut array, 1.5)?; // returns at once
 /// stream.synchronize()?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type Stream<B = AnyBackend> = rt::Stream<B>;
 /// A point in the work of a stream that others can wait for, made by
 /// [`Stream::record_event`](rt::Stream::record_event).
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, Event};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let stream = Device::open("host")?.stream()?;
 /// let array = stream.to_device(&[1, 2, 3])?;
 /// let event: Event = stream.record_event()?;
 /// event.synchronize()?;
 /// # drop(array);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type Event<B = AnyBackend> = rt::Event<B>;
 /// A scope in which borrowed host memory takes part in asynchronous copies, made by
@@ -76,27 +60,20 @@ pub type Scope<'scope, 'env, B = AnyBackend> = rt::Scope<'scope, 'env, B>;
 /// A recording of the memory operations of a device, until it is [finished](rt::trace::Recording::finish).
 pub type Recording<B = AnyBackend> = rt::trace::Recording<B>;
 /// An array that owns its device memory.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, DeviceArray, ndarray::{Ix2, array}, s};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let device = Device::open("host")?;
 /// let mut matrix: DeviceArray<f32, Ix2> = device.to_device(&array![[1.0, 2.0], [3.0, 4.0]])?;
 /// matrix.slice_mut(s![.., 0])?.fill(0.0)?;
 /// assert_eq!(matrix.copy_to_host()?, array![[0.0, 2.0], [0.0, 4.0]]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type DeviceArray<T, D = Ix1, B = AnyBackend> = ArrayBase<Owned<T, B>, D>;
 /// A shared view of device memory; it borrows the array.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, DeviceView, s};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// fn sum(view: DeviceView<'_, i32>) -> gpumem::Result<i32> {
 ///     Ok(view.copy_to_host()?.sum())
 /// }
@@ -104,40 +81,19 @@ pub type DeviceArray<T, D = Ix1, B = AnyBackend> = ArrayBase<Owned<T, B>, D>;
 /// let array = Device::open("host")?.to_device(&[1, 2, 3, 4])?;
 /// assert_eq!(sum(array.view())?, 10);
 /// assert_eq!(sum(array.slice(s![..;2])?)?, 4);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type DeviceView<'a, T, D = Ix1, B = AnyBackend> = ArrayBase<Shared<'a, T, B>, D>;
 /// A mutable view of device memory; it borrows the array mutably.
-///
-/// # Examples
-/// ```
-/// use gpumem::{Device, DeviceViewMut, s};
-///
-/// # fn main() -> gpumem::Result<()> {
-/// fn clear(mut view: DeviceViewMut<'_, i32>) -> gpumem::Result<()> {
-///     view.fill(0)
-/// }
-///
-/// let mut array = Device::open("host")?.to_device(&[1, 2, 3, 4])?;
-/// clear(array.slice_mut(s![2..])?)?;
-/// assert_eq!(array.copy_to_host()?.to_vec(), [1, 2, 0, 0]);
-/// # Ok(())
-/// # }
-/// ```
 pub type DeviceViewMut<'a, T, D = Ix1, B = AnyBackend> = ArrayBase<Exclusive<'a, T, B>, D>;
 /// One value in device memory, usually a record: read and written whole or by field.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, DeviceRecord, Scalar};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let mut value: DeviceRecord<f64> = Device::open("host")?.to_device(&Scalar(1.5))?;
 /// value.write(2.5)?;
 /// assert_eq!(value.read()?, 2.5);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type DeviceRecord<T, B = AnyBackend> = ArrayBase<Owned<T, B>, Ix0>;
 /// An array over memory of another library, which it keeps alive.
@@ -145,62 +101,46 @@ pub type ImportedArray<T, D = Ix1, B = AnyBackend> = ArrayBase<Imported<T, B>, D
 /// Memory of this library that another library uses.
 pub type Loan<B = AnyBackend> = rt::Loan<B>;
 /// An array whose elements have yet to be written.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, UninitArray};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let empty: UninitArray<f32> = Device::open("host")?.uninit_array(3)?;
 /// let array = empty.copy_from(&[1.0, 2.0, 3.0])?; // now a `DeviceArray`
 /// assert_eq!(array.get(2)?, 3.0);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type UninitArray<T, D = Ix1, B = AnyBackend> = rt::UninitArray<T, D, B>;
 /// A page-locked array of the host, for copies that are truly asynchronous.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, PinnedArray};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let device = Device::open("host")?;
 /// let mut pinned: PinnedArray<f32> = device.pinned_array(1000)?;
 /// pinned.view_mut()?.fill(2.0);
 /// let array = device.stream()?.to_device(&pinned)?; // enqueued, without a staging block
 /// assert_eq!(array.get(999)?, 2.0);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type PinnedArray<T, D = Ix1, B = AnyBackend> = HostArray<Pinned, T, D, B>;
 /// A page-locked array of the host that kernels can use too.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Device, MappedArray, MappedOptions};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let device = Device::open("host")?;
 /// let mut mapped: MappedArray<u8> = device.mapped_array(4, MappedOptions::default())?;
 /// device.stream()?.fill(&mut mapped.device_view_mut(), 7)?; // by the device
 /// assert_eq!(mapped.view()?.to_vec(), [7; 4]); // waits, then reads on the host
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type MappedArray<T, D = Ix1, B = AnyBackend> = HostArray<Mapped, T, D, B>;
 /// An array that migrates between host and device.
-///
-/// # Examples
 /// ```
 /// use gpumem::{Attach, Device, ManagedArray};
 ///
-/// # fn main() -> gpumem::Result<()> {
 /// let mut managed: ManagedArray<i32> = Device::open("host")?.managed_array(3, Attach::Global)?;
 /// managed.view_mut()?[0] = 5;
 /// assert_eq!(managed.device_view().copy_to_host()?.to_vec(), [5, 0, 0]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type ManagedArray<T, D = Ix1, B = AnyBackend> = HostArray<Managed, T, D, B>;
 /// An array of the caller that is page-locked while a scope lasts; see [`Scope::pinned`](rt::Scope::pinned).

@@ -239,7 +239,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
             let Arrivals { device, timeline, write_back } = arrivals;
             let source = ArrayRef::new(&from, &from_layout);
             // SAFETY: in a scope, the destination is borrowed for `'env` (`ScopedArgument`), which outlives it; the scope runs,
-            // drops or leaks its landings before it ends. The borrowed memory is handed on to be waited for.
+            // drops or leaks its copy-outs before it ends. The borrowed memory is handed on to be waited for.
             unsafe { destination.copy_from(timeline, OPERATION, source, device, *write_back) }
         }));
         Ok(self.use_it(Used { memory, layout, write: true }))
@@ -353,7 +353,7 @@ impl<S> SealedArgument for InOut<S> {}
 impl<'env, S: ?Sized> ScopedArgument<'env> for In<&'env S> {}
 impl<'env, S: ?Sized> ScopedArgument<'env> for In<&'env mut S> {}
 impl<'env, T, D> ScopedArgument<'env> for In<CudaArraySource<'env, T, D>> {}
-// Ordinary memory has been read when the launch returns, and memory of the library is kept by its use log.
+// Ordinary memory has been read when the launch returns, and memory of the library is kept by its access log.
 impl<S: ndarray::RawData, D> ScopedArgument<'_> for In<ndarray::ArrayBase<S, D>> {}
 impl<T> ScopedArgument<'_> for In<Vec<T>> {}
 impl<T, const N: usize> ScopedArgument<'_> for In<[T; N]> {}

@@ -176,7 +176,7 @@ fn of_argument<B: Backend>(error: Error, collected: &ArgumentCollector<'_, B>) -
 
 impl<S: Storage, D: Dimension> sealed::SealedArgument for &ArrayBase<S, D> {}
 impl<S: Storage, D: Dimension> sealed::SealedArgument for &mut ArrayBase<S, D> {}
-// Memory of the library is kept by its use log.
+// Memory of the library is kept by its access log.
 impl<S: Storage, D: Dimension> ScopedArgument<'_> for &ArrayBase<S, D> {}
 impl<S: Storage, D: Dimension> ScopedArgument<'_> for &mut ArrayBase<S, D> {}
 

@@ -77,9 +77,6 @@ fn cache() -> &'static Cache {
 }
 
 /// Compiles and loads `text`, or loads the cached image.
-///
-/// # Errors
-/// As for [`DriverDevice::compile`](gpumem_core::DriverDevice::compile).
 pub(super) fn program<B: Backend>(
     context: &DeviceContext<B>,
     text: String,

@@ -63,8 +63,6 @@ enum Seal {
 impl<P: Parameters> KernelDef<P> {
     /// Declares a kernel of this name, still without source and body. The name is an identifier of C++;
     /// [`load`](Self::load) refuses others.
-    ///
-    /// # Examples
     /// ```
     /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
     /// // SAFETY: each work-item writes its own element.
@@ -108,12 +106,8 @@ impl<P: Parameters> KernelDef<P> {
 
     /// Fixes programs, bodies, compiler flags and bounds: [`load`](Self::load) refuses a declaration in which one is set later.
     /// Declarations of `#[gpumem::kernel]` are sealed.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
-    /// # use gpumem_runtime::Device;
+    /// # use {gpumem_host::Host, gpumem_kernel::{KernelDef, SliceMut, WorkItemIds}, gpumem_runtime::Device};
     /// type Clear = (SliceMut<f32>,);
     ///
     /// // SAFETY: each work-item writes its own element.
@@ -162,8 +156,6 @@ impl<P: Parameters> KernelDef<P> {
 
     /// Sets the source, in the portable subset of CUDA C++ and HIP C++, to be compiled after
     /// [`PRELUDE`](super::PRELUDE). The compiler checks that the parameters are `P`.
-    ///
-    /// # Examples
     /// ```
     /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
     /// // SAFETY: each work-item writes its own element.
@@ -213,11 +205,8 @@ impl<P: Parameters> KernelDef<P> {
     ///
     /// A fault, such as an index outside an array, unwinds the body. A second fault in a `Drop` meanwhile ends the process, as a
     /// second panic does in Rust.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItem};
-    /// # use gpumem_core::BarrierScope::Global;
+    /// # use {gpumem_kernel::{KernelDef, SliceMut, WorkItem}, gpumem_core::BarrierScope::Global};
     /// // SAFETY: each work-item writes its own element, and reads that of its neighbour after the barrier.
     /// let def = unsafe { KernelDef::<(SliceMut<f32>,)>::new("shift") }.host_body(
     ///     async |item: WorkItem<'_>, (x,): &(SliceMut<f32>,)| {
@@ -253,9 +242,9 @@ impl<P: Parameters> KernelDef<P> {
         self.note_replaced();
         let (body, split) = (Arc::new(body), Arc::new(split));
         self.host = Some(Arc::new(move |executor| match executor.checks() {
-            // SAFETY: as in `host`.
+            // SAFETY: as in `host_body`.
             true => unsafe { executor.shared_function::<P, F>(body.clone()) },
-            // SAFETY: as in `host`.
+            // SAFETY: as in `host_body`.
             false => unsafe { executor.shared_split_function::<P, S>(split.clone()) },
         }));
         self.form = Some(HostForm::Phases);
@@ -274,7 +263,7 @@ impl<P: Parameters> KernelDef<P> {
         self.host = self.host.map(|body| -> Arc<HostBody> {
             Arc::new(move |executor| match executor.checks() {
                 true => body(executor),
-                // SAFETY: as in `host`.
+                // SAFETY: as in `host_body`.
                 false => unsafe { executor.shared_split_function::<P, S>(groups.clone()) },
             })
         });
@@ -282,14 +271,9 @@ impl<P: Parameters> KernelDef<P> {
     }
 
     /// Sets a body for the host without barriers: a plain loop.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # use gpumem_kernel::config_for_items;
-    /// # use gpumem_runtime::Device;
+    /// # use {gpumem_host::Host, gpumem_kernel::config_for_items, gpumem_runtime::Device};
     /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
-    /// # fn main() -> gpumem_core::Result<()> {
     /// // SAFETY: each work-item writes its own element.
     /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }
     ///     .host_loop(|ids: &WorkItemIds<'_>, (x, value): &(SliceMut<f32>, f32)| {
@@ -304,8 +288,7 @@ impl<P: Parameters> KernelDef<P> {
     /// let mut x = stream.to_device(&[1.0, 2.0])?;
     /// def.load(&device)?.launch(&stream, &config_for_items(2, 256), (&mut x, 0.5))?;
     /// assert_eq!(x.get(1)?, 2.5);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     #[must_use]
     pub fn host_loop<F>(mut self, body: F) -> Self
@@ -314,7 +297,7 @@ impl<P: Parameters> KernelDef<P> {
     {
         self.note_replaced();
         let body = Arc::new(body);
-        // SAFETY: as in `host`.
+        // SAFETY: as in `host_body`.
         self.host =
             Some(Arc::new(move |executor| unsafe { executor.shared_flat_function::<P, F>(body.clone()) }));
         self.form = Some(HostForm::Loop);

@@ -20,20 +20,6 @@ pub struct Axis {
 /// Which element is copied first does not matter, so the axes are flipped until no destination stride is negative,
 /// sorted by destination stride, and merged where both sides are contiguous. Innermost bytes that are contiguous on
 /// both sides are a run of bytes rather than an axis.
-///
-/// ```
-/// use gpumem_layout::layout::{Layout, Order, CopyNest};
-///
-/// # fn main() -> Result<(), gpumem_core::LayoutError> {
-/// // A block of 3 planes of 4 rows of 5 floats, out of planes of 10 rows of 5: whole rows lie side by side.
-/// let planes = Layout::packed(&[3, 10, 5], 4, Order::C)?;
-/// let (block, _) = planes.split_at(1, 4)?;
-/// let pair = CopyNest::new(&block, &block.like())?;
-/// assert_eq!(pair.run, 4 * 5 * 4);
-/// assert_eq!((pair.axes.len(), pair.axes[0].len, pair.axes[0].src, pair.axes[0].dst), (1, 3, 200, 80));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CopyNest {
     /// The loops around the run, outermost (largest destination stride) first.
@@ -107,17 +93,6 @@ impl CopyNest {
 
     /// Returns the pair with source and destination exchanged. Axes are flipped until no stride of the new destination is
     /// negative; their order stays.
-    ///
-    /// ```
-    /// use gpumem_layout::layout::{CopyNest, Layout, Order};
-    ///
-    /// # fn main() -> Result<(), gpumem_core::LayoutError> {
-    /// let (rows, columns) = (Layout::packed(&[3, 5], 4, Order::C)?, Layout::packed(&[3, 5], 4, Order::F)?);
-    /// let pair = CopyNest::new(&rows, &columns)?.swapped();
-    /// assert_eq!((pair.axes[0].src, pair.axes[0].dst), (12, 4));
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn swapped(&self) -> Self {
         let mut result = Self { src: self.dst, dst: self.src, ..self.clone() };

@@ -9,7 +9,6 @@
 //! use gpumem_layout::layout::{Layout, Order};
 //! use ndarray::s;
 //!
-//! # fn main() -> Result<(), gpumem_core::LayoutError> {
 //! let matrix = Layout::packed(&[3, 4], 8, Order::C)?;
 //! assert_eq!(matrix.strides(), [32, 8]);
 //!
@@ -19,8 +18,7 @@
 //! // A reversed array is no contiguous one: flattening it needs a copy, and the layout says so.
 //! assert!(matrix.ravel(Order::C).is_ok());
 //! assert!(backwards.ravel(Order::C).is_err());
-//! # Ok(())
-//! # }
+//! # Ok::<(), gpumem_core::LayoutError>(())
 //! ```
 //!
 //! # Rules

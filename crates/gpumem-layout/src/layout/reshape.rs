@@ -11,16 +11,6 @@ impl Layout {
     ///
     /// A view exactly where `numpy.reshape` gives a view.
     ///
-    /// ```
-    /// # use gpumem_layout::layout::{Layout, Order};
-    /// # fn main() -> Result<(), gpumem_core::LayoutError> {
-    /// let columns = Layout::packed(&[4, 6], 8, Order::F)?;
-    /// assert_eq!(columns.reshape(&[2, 2, -1], Order::F)?.shape(), [2, 2, 6]);
-    /// assert!(columns.reshape(&[24], Order::C).is_err()); // row by row, the elements have no common distance
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`LayoutError::CannotReshape`] if the number of elements changes, or for negative lengths other than
     /// one -1. Returns [`LayoutError::NeedsCopy`] if no strides give that view, and [`LayoutError::TooLarge`] for an

@@ -12,16 +12,13 @@ impl Layout {
     /// and `NewAxis` inserts one.
     ///
     /// ```
-    /// # use gpumem_layout::layout::{Layout, Order};
-    /// # use ndarray::{s, NewAxis};
-    /// # fn main() -> Result<(), gpumem_core::LayoutError> {
+    /// # use {gpumem_layout::layout::{Layout, Order}, ndarray::{s, NewAxis}};
     /// let matrix = Layout::packed(&[3, 10], 4, Order::C)?;
     /// let part = matrix.slice(s![1, NewAxis, 2..9;-3].as_ref())?;
     /// assert_eq!(part.shape(), [1, 3]); // columns 8, 5, 2
     /// assert_eq!(part.strides()[1], -12);
     /// assert_eq!(part.offset(), 40 + 8 * 4);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::LayoutError>(())
     /// ```
     ///
     /// # Errors

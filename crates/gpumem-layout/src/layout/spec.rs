@@ -9,14 +9,12 @@ use ndarray::{Dimension, IntoDimension};
 /// ```
 /// use gpumem_layout::layout::{ArraySpec, IntoArraySpec, Order};
 ///
-/// # fn main() -> Result<(), gpumem_core::LayoutError> {
 /// let rows = (3, 4).into_spec().layout(8)?;
 /// let columns = ArraySpec::new((3, 4)).order(Order::F).layout(8)?;
 /// let padded = ArraySpec::new((3, 4)).strides(&[64, 8]).layout(8)?;
 /// assert_eq!((rows.strides(), columns.strides()), (&[32, 8][..], &[8, 24][..]));
 /// assert_eq!(padded.extent(), 0..2 * 64 + 4 * 8);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::LayoutError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArraySpec<D> {

@@ -53,19 +53,12 @@ impl<B: Backend> fmt::Debug for DeferCleanup<B> {
 pub struct DeferCleanupEverywhere(());
 
 /// Defers cleanup on every device of the process until the result is dropped. May be nested.
-///
-/// # Examples
 /// ```
-/// # use gpumem_runtime::memory;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
+/// # use gpumem_runtime::memory; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let critical = memory::defer_cleanup_everywhere();
 /// drop(device.device_array::<f32, _>(1000)?); // frees nothing
 /// drop(critical);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 pub fn defer_cleanup_everywhere() -> DeferCleanupEverywhere {
     EVERYWHERE.fetch_add(1, Ordering::AcqRel);

@@ -20,8 +20,7 @@ thread_local! {
 /// name counts.
 ///
 /// ```
-/// # use gpumem_runtime::{memory, Device};
-/// # let device = Device::<gpumem_host::Host>::open("host")?;
+/// # use gpumem_runtime::{memory, Device}; let device = Device::<gpumem_host::Host>::open("host")?;
 /// let weights = memory::named("weights", || device.device_array::<f32, _>((1024, 1024)))?;
 /// assert_eq!(device.memory_report()?.holders[0].name, "weights");
 /// # drop(weights);

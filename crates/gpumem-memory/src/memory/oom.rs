@@ -53,7 +53,7 @@ fn reclaim_and_retry<B: Backend>(
     // Inside a resource, giving back would call that resource again.
     let may_give_back = !deferred && !is_inside_resource();
     let may_wait = may_give_back && crate::blocking::may_block(request.operation).is_ok();
-    let rungs: [&dyn Fn(); 3] = [
+    let steps: [&dyn Fn(); 3] = [
         &|| {
             core.trim_hook.run();
             core.deferred_frees.flush(core);
@@ -65,8 +65,8 @@ fn reclaim_and_retry<B: Backend>(
             core.trim_all(Trim::UNUSED);
         },
     ];
-    for rung in rungs.iter().filter(|_| may_wait) {
-        rung();
+    for step in steps.iter().filter(|_| may_wait) {
+        step();
         match resource.allocate(request) {
             Err(again) if again.is_out_of_memory() => error = again,
             outcome => return outcome,

@@ -24,7 +24,6 @@ pub struct MemoryRequest<'a, B: Backend> {
     /// [`stream`](Self::stream); if a resource returns one with some, the host waits for them at once.
     pub host_first: bool,
     pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
-    /// The device that the memory is for.
     pub(crate) core: &'a Arc<DeviceCore<B>>,
 }
 

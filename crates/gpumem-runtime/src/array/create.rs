@@ -16,20 +16,14 @@ impl<B: Backend> Device<B> {
     /// wait for them, as for any other work. Until they are written, the memory of an array that is dropped at once
     /// counts as in flight (`in_flight` of [`MemoryStatistics`](crate::memory::MemoryStatistics)) and not as idle.
     /// [`Device::uninit_array`] makes an array without any work.
-    ///
-    /// # Examples
     /// ```
     /// # use gpumem_runtime::{ArraySpec, Order};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let matrix = device.device_array::<f32, _>((480, 640))?;
     /// assert_eq!((matrix.shape(), matrix.byte_len()), (&[480, 640][..], 480 * 640 * 4));
     /// let columns = device.device_array::<f32, _>(ArraySpec::new((480, 640)).order(Order::F))?;
     /// assert!(columns.is_f_contiguous());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -42,18 +36,12 @@ impl<B: Backend> Device<B> {
     }
 
     /// Creates an array without contents, which must be written as a whole. Nothing is enqueued.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let empty = device.uninit_array::<f32, _>(1000)?;
     /// let array = empty.fill(1.0)?; // only now can it be read
     /// assert_eq!(array.get(999)?, 1.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -64,19 +52,12 @@ impl<B: Backend> Device<B> {
 
     /// Creates an array of zeros with the shape and element of `like`, packed, its axes in the same order: the layout
     /// that NumPy's `empty_like` gives, for every sign of the strides.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Array2;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Array2; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let host = Array2::<f64>::ones((3, 4));
     /// let zeros = device.device_array_like(&host)?;
     /// assert_eq!(zeros.copy_to_host()?, 0.0 * host);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -91,20 +72,13 @@ impl<B: Backend> Device<B> {
     /// Copies `source` into a new array, packed, its axes in the same order. The source may have any layout and may
     /// be on another device. `device_array_like` is the same without the copy. When it returns is said at
     /// [`copy_to_device`](crate::ArrayBase::copy_to_device).
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let host = array![[1.0, 2.0], [3.0, 4.0]];
     /// let array = device.to_device(&host)?; // an ndarray array, a view, a slice, a Vec
     /// let turned = device.to_device(&array.t())?; // or an array of a device
     /// assert_eq!(turned.copy_to_host()?, host.t());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -164,18 +138,12 @@ pub(crate) fn check_address<T, B: Backend>(
 
 impl<B: Backend> DeviceArray<u8, Ix1, B> {
     /// Takes a buffer of bytes as an array of `T`. The layout is checked against the length of the buffer.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let bytes = device.device_array::<u8, _>(4096)?;
     /// let floats = bytes.into_array::<f32, _>((4, 8)).map_err(|(_, error)| error)?;
     /// assert_eq!(floats.shape(), [4, 8]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -221,18 +189,6 @@ impl<T: Element, D: Dimension, B: Backend> ArrayBase<Owned<T, B>, D> {
     /// once. Otherwise this waits for the last use and calls the driver; inside
     /// [`defer_cleanup`](Device::defer_cleanup) it only queues the memory.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.device_array::<f32, _>(1000)?;
-    /// array.free()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn free(self) -> Result<()> {
@@ -240,20 +196,6 @@ impl<T: Element, D: Dimension, B: Backend> ArrayBase<Owned<T, B>, D> {
     }
 
     /// Copies the array into new memory of the same device, packed.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let first = device.to_device(&[1, 2, 3])?;
-    /// let mut second = first.try_clone()?;
-    /// second.fill(0)?;
-    /// assert_eq!(first.get(2)?, 3);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// As for [`Device::to_device`].

@@ -97,8 +97,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
     /// that is still under way (0 for none), and the memory of a borrowed object that this copy writes.
     ///
     /// # Safety
-    /// With [`WriteBack::InScope`], the destination is valid for writes, and not used by anything else, until the landings
-    /// of the scope are run or leaked. The borrowed memory is waited for before the borrow ends.
+    /// With [`WriteBack::InScope`], the destination is valid for writes, and not used by anything else, until the
+    /// copy-outs of the scope are run or leaked. The borrowed memory is waited for before the borrow ends.
     #[doc(hidden)]
     pub unsafe fn copy_from(
         self,

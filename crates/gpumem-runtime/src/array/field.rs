@@ -69,23 +69,17 @@ macro_rules! field {
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns a view of one field of every record.
-    ///
-    /// # Examples
     /// ```
     /// # use gpumem_runtime::field;
     /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     /// #[repr(C)]
     /// struct Particle { position: [f32; 3], mass: f32 }
     ///
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let particles = device.device_array::<Particle, _>(100)?;
     /// let masses = particles.field(field!(Particle, mass))?;
     /// assert_eq!(masses.copy_to_host()?.sum(), 0.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -101,24 +95,6 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Returns a mutable view of one field of every record.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_runtime::field;
-    /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    /// #[repr(C)]
-    /// struct Particle { position: [f32; 3], mass: f32 }
-    ///
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut particles = device.device_array::<Particle, _>(100)?;
-    /// particles.field_mut(field!(Particle, mass))?.fill(1.0)?;
-    /// assert_eq!(particles.get(99)?.mass, 1.0);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// Returns no error for fields made by [`field!`](crate::field).

@@ -64,22 +64,15 @@ impl<B: Backend> Drop for Noting<'_, '_, B> {
 impl<B: Backend> Stream<B> {
     /// Runs `body`, which enqueues work of another library on this stream: a cuBLAS or rocBLAS call, say. Before it
     /// runs, the stream waits for all work that conflicts with the named arrays; later uses of them wait for the work.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::RawAccess;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_runtime::RawAccess; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let mut array = stream.device_array::<f32, _>(1000)?;
     /// let accesses = [RawAccess::write(&mut array)];
     /// // SAFETY: nothing is enqueued here; a library would be given `parts.stream` and the addresses.
     /// let address = unsafe { stream.raw_scope(&accesses, |parts| parts.addresses[0]) }?;
     /// assert_eq!(address, array.address());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Safety

@@ -8,18 +8,11 @@ use ndarray::{Dimension, IntoDimension, Ix1, IxDyn};
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns a view of another shape with the same elements in row-major order, where NumPy gives a view without a
     /// copy.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&[1, 2, 3, 4, 5, 6])?;
     /// assert_eq!(array.reshape((2, 3))?.copy_to_host()?, array![[1, 2, 3], [4, 5, 6]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -31,21 +24,6 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// As [`reshape`](Self::reshape), with the elements taken in the given order.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_runtime::Order;
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.to_device(&[1, 2, 3, 4, 5, 6])?;
-    /// let columns = array.reshape_with_order((2, 3), Order::F)?;
-    /// assert_eq!(columns.copy_to_host()?, array![[1, 3, 5], [2, 4, 6]]);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// As for [`reshape`](Self::reshape).
@@ -59,18 +37,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// As [`reshape_with_order`](Self::reshape_with_order), with one length of -1 that is inferred.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::Order;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_runtime::Order; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.device_array::<u8, _>((4, 6))?;
     /// assert_eq!(array.reshape_infer(&[-1, 8], Order::C)?.shape(), [3, 8]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -86,20 +57,13 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Copies the elements in the given order into a new array of another shape, for any layout.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::Order;
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use {gpumem_runtime::Order, ndarray::array};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2, 3], [4, 5, 6]])?;
     /// let turned = array.t().reshape_copy(6, Order::C)?;
     /// assert_eq!(turned.copy_to_host()?.to_vec(), [1, 4, 2, 5, 3, 6]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -127,20 +91,6 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// Returns a one-dimensional view in the given order, where NumPy gives one without a copy.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_runtime::Order;
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
-    /// assert_eq!(array.ravel(Order::C)?.copy_to_host()?.to_vec(), [1, 2, 3, 4]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) if no strides give that view;
     /// [`flatten`](Self::flatten) works then.
@@ -150,19 +100,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Copies the elements in the given order into a new one-dimensional array.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::Order;
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use {gpumem_runtime::Order, ndarray::array};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
     /// assert_eq!(array.flatten(Order::F)?.copy_to_host()?.to_vec(), [1, 3, 2, 4]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -199,18 +142,11 @@ fn signed(shape: &[usize]) -> Vec<isize> {
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Copies the elements in the given order into a new packed array: NumPy's `ascontiguousarray` and
     /// `asfortranarray`, always as a copy.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::Order;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_runtime::Order; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.device_array::<f32, _>((3, 4))?;
     /// assert!(array.to_order(Order::F)?.is_f_contiguous());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -109,7 +109,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
         &self.stream
     }
 
-    /// The number that landings of the scope carry.
+    /// The number that copy-outs of the scope carry.
     #[doc(hidden)]
     pub fn id(&self) -> u64 {
         self.id
@@ -128,14 +128,8 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     /// of staging memory. One that fits returns at once. Of a longer one all but the last part has arrived when the call
     /// returns, for which it waits for the work before it; and where the downloads before it hold the memory, it waits for
     /// those. For a copy of any length that does not wait, page-lock the array ([`pinned`](Self::pinned)).
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Array1; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let (first, second) = (stream.to_device(&[1, 2])?, stream.to_device(&[3, 4])?);
     /// let mut host = [Array1::zeros(2), Array1::zeros(2)];
@@ -145,8 +139,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     ///     scope.copy_to_host(&second, b)
     /// })??; // waits: both have landed
     /// assert_eq!(host[1].to_vec(), [3, 4]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -165,7 +158,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     {
         let destination = destination.into().into_dyn();
         // SAFETY: the destination is borrowed for `'env`, which outlives the scope; the scope runs or drops its
-        // landings before it ends (`Finish`, also on a panic), and leaks them unrun where it cannot wait.
+        // copy-outs before it ends (`Finish`, also on a panic), and leaks them unrun where it cannot wait.
         unsafe {
             transfer::download_in_scope(
                 self.stream.timeline(),
@@ -178,14 +171,8 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     }
 
     /// Page-locks an array of the caller until the scope ends, for truly asynchronous copies.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Array1; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let mut host = Array1::from_elem(1000, 2.0f32);
     /// let array = stream.scope(|scope| {
@@ -193,8 +180,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     ///     stream.to_device(&pinned) // asynchronous, without a staging block
     /// })??;
     /// assert_eq!(array.get(999)?, 2.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -209,24 +195,6 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     }
 
     /// Page-locks an array of the caller until the scope ends and gives it a device address.
-    ///
-    /// # Examples
-    /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let mut host = Array1::<f32>::zeros(1000);
-    /// stream.scope(|scope| {
-    ///     let mut mapped = scope.mapped(&mut host)?;
-    ///     stream.fill(&mut mapped.device_view_mut(), 1.0) // by the device, in the caller's memory
-    /// })??;
-    /// assert_eq!(host[999], 1.0);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// As for [`Device::mapped`](crate::Device::mapped).

@@ -61,18 +61,11 @@ pub struct InPlace<B: Backend> {
 }
 
 /// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
-///
-/// # Examples
 /// ```
-/// # use gpumem_runtime::Scalar;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
+/// # use gpumem_runtime::Scalar; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let value = device.to_device(&Scalar(3.0f32))?;
 /// assert_eq!((value.ndim(), value.read()?), (0, 3.0));
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scalar<T>(pub T);

@@ -10,18 +10,12 @@ type HalvesMut<'a, T, D, B> = (DeviceViewMut<'a, T, D, B>, DeviceViewMut<'a, T, 
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns views of `section` steps each along the first axis; the last may be shorter. Numba's `split`.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&[1, 2, 3, 4, 5])?;
     /// let sums = array.split(2)?.map(|part| Ok(part.copy_to_host()?.sum()));
     /// assert_eq!(sums.collect::<gpumem_core::Result<Vec<_>>>()?, [3, 7, 5]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -37,19 +31,6 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// Returns views of the parts before and from `index` along `axis`.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.to_device(&[1, 2, 3])?;
-    /// let (head, tail) = array.split_at(0, 1)?;
-    /// assert_eq!((head.len(), tail.len()), (1, 2));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
     /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds) if `index` exceeds its length.
@@ -64,22 +45,6 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Returns mutable views of `section` steps each along the first axis. They are disjoint: each may be used on a
     /// different stream, and none waits for another.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut array = device.device_array::<usize, _>(6)?;
-    /// let streams = [device.stream()?, device.stream()?, device.stream()?];
-    /// for (number, (mut part, stream)) in array.split_mut(2)?.zip(&streams).enumerate() {
-    ///     stream.fill(&mut part, number)?; // the three fills may overlap in time
-    /// }
-    /// assert_eq!(array.copy_to_host()?.to_vec(), [0, 0, 1, 1, 2, 2]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// As for [`split`](Self::split).
     pub fn split_mut(
@@ -91,21 +56,14 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Returns mutable views of the parts before and from `index` along `axis`.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut array = device.device_array::<i32, _>((2, 4))?;
     /// let (mut left, mut right) = array.split_at_mut(1, 1)?;
     /// left.fill(1)?;
     /// right.fill(2)?;
     /// assert_eq!(array.copy_to_host()?, array![[1, 2, 2, 2], [1, 2, 2, 2]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

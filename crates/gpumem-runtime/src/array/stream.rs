@@ -12,19 +12,6 @@ use ndarray::Dimension;
 impl<B: Backend> Stream<B> {
     /// Creates an array of zeros in stream order.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let array = stream.device_array::<f32, _>((480, 640))?; // returns at once
-    /// assert_eq!(array.get((0, 0))?, 0.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// As for [`Device::device_array`](crate::Device::device_array).
     pub fn device_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<DeviceArray<T, S::Dim, B>> {
@@ -47,18 +34,12 @@ impl<B: Backend> Stream<B> {
 
     /// Copies `source` into a new array in stream order. A host array has been read when this returns; page-locked
     /// and device sources are read in stream order.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let array = stream.to_device(&vec![1.0; 1000])?; // the vector is free again
     /// assert_eq!(array.get(999)?, 1.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -76,19 +57,13 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Copies `source` into `destination` in stream order, as [`to_device`](Self::to_device).
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let mut array = stream.device_array::<i32, _>(3)?;
     /// stream.copy_to_device(&mut array, &[1, 2, 3])?;
     /// assert_eq!(array.get(2)?, 3);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -109,19 +84,13 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Copies `source` into a new page-locked array in stream order. Reading it waits.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let array = stream.to_device(&[1, 2, 3])?;
     /// let back = stream.copy_to_host(&array)?; // returns at once
     /// assert_eq!(back.view()?.to_vec(), [1, 2, 3]); // waits
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -138,21 +107,6 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Copies `source` into a host array of the library, in stream order. Reading it waits.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let array = stream.to_device(&[1, 2, 3])?;
-    /// let mut pinned = device.pinned_array::<i32, _>(3)?; // reused for many copies
-    /// stream.copy_to_host_into(&array, &mut pinned)?;
-    /// assert_eq!(pinned.view()?.to_vec(), [1, 2, 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ, and
@@ -174,21 +128,6 @@ impl<B: Backend> Stream<B> {
 
     /// Sets every element of `destination` in stream order.
     ///
-    /// # Examples
-    /// ```
-    /// # use ndarray::s;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let mut array = stream.device_array::<f32, _>((2, 3))?;
-    /// stream.fill(&mut array.slice_mut(s![.., 0])?, 1.0)?;
-    /// assert_eq!(array.copy_to_host()?.sum(), 2.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn fill<M, D>(&self, destination: &mut ArrayBase<M, D>, value: M::Elem) -> Result<()>
@@ -201,20 +140,6 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Copies `source`, broadcast to the shape of `destination`, in stream order.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let mut array = stream.device_array::<i32, _>((2, 3))?;
-    /// stream.assign(&mut array, &[1, 2, 3])?;
-    /// assert_eq!(array.get((1, 2))?, 3);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// Returns [`CannotBroadcast`](gpumem_core::LayoutError::CannotBroadcast) if the source does not fit. Otherwise

@@ -19,19 +19,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// Copies the elements into a new host array: packed, its axes in the same order. A lost device or work that
     /// failed is an error, never a wrong element.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::{array, s};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::{array, s}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
     /// assert_eq!(array.copy_to_host()?, array![[1, 2], [3, 4]]);
     /// assert_eq!(array.slice(s![.., 1])?.copy_to_host()?, array![2, 4]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -63,20 +56,13 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// Copies the elements into an array of the caller, of any layout, and returns it. Bytes between its elements stay
     /// as they are.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::{Array1, array, s};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::{Array1, array, s}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![1, 2, 3])?;
     /// let mut host = Array1::zeros(6);
     /// array.copy_to_host_into(host.slice_mut(s![..;2]))?; // every second element
     /// assert_eq!(host, array![1, 0, 2, 0, 3, 0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -100,15 +86,9 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// As [`copy_to_host_into`](Self::copy_to_host_into), and calls `progress` on this thread with the bytes copied so
     /// far: between the pieces of the transfer, a few MiB each, the last time with all bytes. [`ControlFlow::Break`]
     /// ends the transfer between two pieces; elements that have arrived by then stay.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Array1;
-    /// # use std::ops::ControlFlow;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use {ndarray::Array1, std::ops::ControlFlow};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.device_array::<u8, _>(1 << 20)?;
     /// let (mut host, mut last) = (Array1::from_elem(1 << 20, 1), 0);
     /// array.copy_to_host_with_progress(&mut host, |progress| {
@@ -116,8 +96,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     ///     ControlFlow::Continue(())
     /// })?;
     /// assert_eq!(last, 1 << 20);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -135,19 +114,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Returns the element at an index. This is a blocking copy of one element: for a look, not for loops.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
     /// assert_eq!(array.get((1, 0))?, 3);
     /// assert!(array.get((2, 0)).is_err());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -195,21 +167,14 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// copy from the host (up to [`TransferOptions::single_block_bytes`](crate::TransferOptions::single_block_bytes))
     /// the elements may still be on their way from memory of the library, as with `cuMemcpyHtoD`: the next wait reports
     /// its errors.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::s;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::s; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut array = device.device_array::<f32, _>(3)?;
     /// array.copy_to_device(&[1.0, 2.0, 3.0])?; // from the host
     /// let mut other = device.device_array::<f32, _>(3)?;
     /// other.copy_to_device(&array.slice(s![..;-1])?)?; // from a device, reversed
     /// assert_eq!(other.copy_to_host()?.to_vec(), [3.0, 2.0, 1.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -231,22 +196,6 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// between the pieces of the transfer if the source is the caller's memory, otherwise once at the end.
     /// [`ControlFlow::Break`] ends the transfer between two pieces; elements that have arrived by then stay.
     ///
-    /// # Examples
-    /// ```
-    /// # use std::ops::ControlFlow;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut array = device.device_array::<u8, _>(1 << 20)?;
-    /// array.copy_to_device_with_progress(&vec![1; 1 << 20], |progress| {
-    ///     println!("{} of {} bytes", progress.done, progress.total);
-    ///     ControlFlow::Continue(())
-    /// })?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`. Otherwise as
     /// [`copy_to_device`](Self::copy_to_device).
@@ -264,19 +213,12 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Copies a source into this array that is broadcast to its shape, by NumPy's rules.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut array = device.device_array::<i32, _>((2, 3))?;
     /// array.assign(&[1, 2, 3])?; // the same row twice
     /// assert_eq!(array.copy_to_host()?, array![[1, 2, 3], [1, 2, 3]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -292,19 +234,12 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Sets every element.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::{array, s};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::{array, s}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut array = device.device_array::<f32, _>((2, 2))?;
     /// array.slice_mut(s![0, ..])?.fill(1.0)?;
     /// assert_eq!(array.copy_to_host()?, array![[1.0, 1.0], [0.0, 0.0]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -318,18 +253,12 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Sets the element at an index. This is a blocking copy of one element: for a correction, not for loops.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut array = device.device_array::<i32, _>(3)?;
     /// array.set(1, 5)?;
     /// assert_eq!(array.copy_to_host()?.to_vec(), [0, 5, 0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -353,18 +282,11 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
 
 impl<S: Storage> ArrayBase<S, Ix0> {
     /// Reads the value as a whole.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::Scalar;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_runtime::Scalar; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let value = device.to_device(&Scalar(1.5))?;
     /// assert_eq!(value.read()?, 1.5);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -376,20 +298,6 @@ impl<S: Storage> ArrayBase<S, Ix0> {
 
 impl<S: StorageMut> ArrayBase<S, Ix0> {
     /// Writes the value as a whole.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_runtime::Scalar;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut value = device.to_device(&Scalar(1.5))?;
-    /// value.write(2.5)?;
-    /// assert_eq!(value.read()?, 2.5);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// As for [`copy_to_device`](Self::copy_to_device).

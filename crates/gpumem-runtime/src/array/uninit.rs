@@ -72,19 +72,6 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
 
     /// Copies every element from a source of equal shape.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let empty = device.uninit_array::<i32, _>(3)?;
-    /// let array = empty.copy_from(&[1, 2, 3])?;
-    /// assert_eq!(array.copy_to_host()?.to_vec(), [1, 2, 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Otherwise as
     /// [`copy_to_device`](ArrayBase::copy_to_device). The memory is freed after an error.

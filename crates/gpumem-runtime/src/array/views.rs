@@ -6,38 +6,25 @@ use ndarray::{Dimension, IntoDimension, IxDyn, RemoveAxis, SliceArg};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns a shared view of the whole array.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&[1, 2, 3])?;
     /// let view = array.view(); // a borrow; nothing is copied
     /// assert_eq!(view.copy_to_host()?.to_vec(), [1, 2, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn view(&self) -> DeviceView<'_, S::Elem, D, S::Backend> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 
     /// Returns a shared view of a part, in ndarray's notation: `array.slice(s![1..5, ..;-1, NewAxis, 0])`.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::{array, s};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::{array, s}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2, 3], [4, 5, 6]])?;
     /// assert_eq!(array.slice(s![1, ..])?.copy_to_host()?, array![4, 5, 6]);
     /// assert_eq!(array.slice(s![.., ..;-2])?.copy_to_host()?, array![[3, 1], [6, 4]]);
     /// assert!(array.slice(s![.., ..4]).is_err());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -50,18 +37,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Returns a shared view of the elements at `index` of `axis`.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
     /// assert_eq!(array.index_axis(1, 0)?.copy_to_host()?, array![1, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -80,36 +60,22 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Returns a shared view with the axes in reversed order. Numba's `T`, for any rank and without a copy.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&array![[1, 2, 3], [4, 5, 6]])?;
     /// assert_eq!(array.t().copy_to_host()?, array![[1, 4], [2, 5], [3, 6]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn t(&self) -> DeviceView<'_, S::Elem, D, S::Backend> {
         self.view().reversed_axes()
     }
 
     /// Returns a shared view that repeats the elements to fill a larger shape.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let row = device.to_device(&[1, 2, 3])?;
     /// assert_eq!(row.broadcast((2, 3))?.copy_to_host()?, array![[1, 2, 3], [1, 2, 3]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -125,36 +91,18 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Returns a shared view without the axes of length 1.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.device_array::<f32, _>((1, 5, 1))?;
-    /// assert_eq!(array.squeeze().shape(), [5]);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn squeeze(&self) -> DeviceView<'_, S::Elem, IxDyn, S::Backend> {
         ArrayBase::over(self.memory.clone(), self.layout.squeeze())
     }
 
     /// Returns a shared view of the same bytes as elements of another type. Of equal size: any layout. Otherwise the
     /// last axis is contiguous and its bytes divide evenly.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&[1.0f32, -2.0])?;
     /// let bits = array.reinterpret::<u32>()?;
     /// assert_eq!(bits.get(0)?, 1.0f32.to_bits());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -183,19 +131,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Self::over(self.memory, self.layout.reversed_axes())
     }
 
-    /// Puts the axes in the given order, for any rank: NumPy's `transpose`.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.device_array::<f32, _>((2, 3, 4))?;
-    /// assert_eq!(array.permuted_axes(&[2, 0, 1])?.shape(), [4, 2, 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Puts the axes in the given order, for any rank: axis `i` becomes what axis `axes[i]` was, as NumPy's `transpose` does.
     ///
     /// # Errors
     /// Returns [`NotAPermutation`](gpumem_core::LayoutError::NotAPermutation) unless `axes` names every axis once.
@@ -242,20 +178,6 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// Makes the rank a type instead of a value.
     ///
-    /// # Examples
-    /// ```
-    /// # use ndarray::Ix2;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let array = device.device_array::<f32, _>((2, 3))?.into_dyn();
-    /// let matrix = array.into_dimensionality::<Ix2>()?;
-    /// assert_eq!(matrix.shape(), [2, 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) if the array has another rank.
     pub fn into_dimensionality<E: Dimension>(self) -> Result<ArrayBase<S, E>> {
@@ -276,19 +198,12 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     }
 
     /// Returns a mutable view of a part; see [`slice`](Self::slice).
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::{array, s};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::{array, s}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut array = device.device_array::<i32, _>((2, 3))?;
     /// array.slice_mut(s![.., 1])?.copy_to_device(&[7, 8])?;
     /// assert_eq!(array.copy_to_host()?, array![[0, 7, 0], [0, 8, 0]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

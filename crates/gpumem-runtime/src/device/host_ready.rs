@@ -13,8 +13,6 @@ impl<B: Backend> HostReady<B> {
     /// for; a resource of the user's may give out memory in use.
     ///
     /// Failures of earlier work are not reported here, where the device goes on after them: the memory had another owner then.
-    ///
-    /// # Errors
     /// Returns the error of the wait. The memory is freed after its uses.
     #[inline]
     pub(crate) fn wait(mut memory: AllocationRef<B>, operation: &'static str) -> Result<Self> {
@@ -29,8 +27,6 @@ impl<B: Backend> HostReady<B> {
     }
 
     /// Writes zeros over all of it.
-    ///
-    /// # Errors
     /// Returns the driver's error, where managed memory needs a device at rest.
     pub(crate) fn zero(&self, operation: &'static str) -> Result<()> {
         let memory = &self.0;
@@ -44,7 +40,6 @@ impl<B: Backend> HostReady<B> {
         Ok(())
     }
 
-    /// Returns the memory.
     pub(crate) fn into_memory(self) -> AllocationRef<B> {
         self.0
     }

@@ -15,19 +15,12 @@ impl<B: Backend> Device<B> {
     /// Returns the resource that serves a kind of memory. Where none has been set: a [`Pool`](crate::memory::Pool)
     /// over the driver, or the driver itself if the environment variable [`GPUMEM_POOL`](crate::memory::ENV_POOL) is
     /// `off`.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_core::MemoryKind;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_core::MemoryKind; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.device_array::<f32, _>(1000)?;
     /// let pool = device.memory_resource(MemoryKind::Device)?;
     /// assert!(pool.statistics().allocated >= array.byte_len());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -39,16 +32,9 @@ impl<B: Backend> Device<B> {
 
     /// Makes `resource` serve a kind of memory from now on. Earlier blocks return to the resource that made them.
     /// Returns that resource, if there was one. A resource without such blocks is dropped when another one needs its place. This is what Numba's memory manager plug-in does.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_core::MemoryKind;
-    /// # use gpumem_runtime::memory::LimitingResource;
-    /// # use std::sync::Arc;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use {gpumem_core::MemoryKind, gpumem_runtime::memory::LimitingResource, std::sync::Arc};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let pool = device.memory_resource(MemoryKind::Device)?;
     /// let limited = Arc::new(LimitingResource::new(pool, 1 << 20));
     /// let before = device.set_memory_resource(MemoryKind::Device, limited)?;
@@ -56,8 +42,7 @@ impl<B: Backend> Device<B> {
     /// if let Some(before) = before {
     ///     device.set_memory_resource(MemoryKind::Device, before)?;
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -78,8 +63,7 @@ impl<B: Backend> Device<B> {
     /// back to the resource, and not to the device.
     ///
     /// ```
-    /// # use gpumem_runtime::{memory::MemoryResource, Device};
-    /// # use gpumem_core::MemoryKind;
+    /// # use {gpumem_runtime::{memory::MemoryResource, Device}, gpumem_core::MemoryKind};
     /// # let device = Device::<gpumem_host::Host>::open("host")?;
     /// let pool = device.memory_resource(MemoryKind::Device)?;
     /// let block = pool.allocate(&device.memory_request(1000, MemoryKind::Device))?;
@@ -93,21 +77,6 @@ impl<B: Backend> Device<B> {
     }
 
     /// Returns the driver as a resource, to put others around it. It serves every kind of memory.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_core::MemoryKind;
-    /// # use gpumem_runtime::memory::Pool;
-    /// # use std::sync::Arc;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let pool = Pool::new(device.driver_memory(), device.pool_options(MemoryKind::Device));
-    /// device.set_memory_resource(MemoryKind::Device, Arc::new(pool))?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn driver_memory(&self) -> Arc<dyn MemoryResource<B>> {
         Arc::new(DriverMemory::new(self.core()))
     }
@@ -119,19 +88,12 @@ impl<B: Backend> Device<B> {
 
     /// Returns idle memory of pools to the driver, as far as `how` says, and the number of bytes. Inside
     /// [`defer_cleanup`](Self::defer_cleanup) none.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::memory::Trim;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_runtime::memory::Trim; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// drop(device.device_array::<f32, _>(1 << 20)?);
     /// let bytes = device.trim(Trim::ALL)?;
     /// assert!(bytes >= 4 << 20);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -154,18 +116,12 @@ impl<B: Backend> Device<B> {
     ///
     /// Inside, nothing is freed, trimmed or waited for: [`flush`](Self::flush) and [`trim`](Self::trim) do nothing, and an allocation
     /// that finds no memory fails at once, saying why. Memory that a pool has taken back is allocated again all the same.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let critical = device.defer_cleanup();
     /// drop(device.device_array::<f32, _>(1000)?); // frees nothing
     /// drop(critical);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn defer_cleanup(&self) -> DeferCleanup<B> {
         DeferCleanup::new(self.core())
@@ -177,18 +133,6 @@ impl<B: Backend> Device<B> {
     }
 
     /// Sets how much may be pending before an allocation frees it.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_runtime::memory::DeferredLimits;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// device.set_deferred_limits(DeferredLimits { ratio: 0.1, ..device.deferred_limits() });
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn set_deferred_limits(&self, limits: DeferredLimits) {
         self.core().deferred_frees.set_limits(limits, self.info().total_memory);
     }
@@ -200,18 +144,11 @@ impl<B: Backend> Device<B> {
 
     /// Returns what holds the memory of the device, as text (`Display`) and as JSON. It queries the driver for the free
     /// memory.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::memory;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_runtime::memory; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let weights = memory::named("weights", || device.device_array::<f32, _>(1000))?;
     /// println!("{}", device.memory_report()?); // weights: 4000 bytes, ..
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

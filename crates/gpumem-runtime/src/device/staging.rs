@@ -7,7 +7,7 @@ use gpumem_memory::may_block;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
 
-/// Blocks that are not being filled or drained. Some may still be read or written by a copy: their use log knows.
+/// Blocks that are not being filled or drained. Some may still be read or written by a copy: their access log knows.
 #[derive(Debug)]
 pub(crate) struct StagingPool<B: Backend> {
     /// The block that was returned last comes last.
@@ -38,16 +38,11 @@ impl<B: Backend> Staging<B> {
     }
 
     /// As [`take`](Self::take), and no longer than it must be, unless no other block is to be had.
-    ///
-    /// # Errors
-    /// As for [`take_of`](Self::take_of).
     pub(crate) fn take_short(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Self> {
         Self::take_within(device, operation, (bytes, 1), usize::MAX)
     }
 
     /// As [`take`](Self::take). Where copies use as many blocks of that size as `most`, one of them is waited for.
-    ///
-    /// # Errors
     /// Returns the driver's error, or the failure of work that was waited for.
     pub(crate) fn take_of(
         device: &Device<B>,
@@ -99,8 +94,6 @@ impl<B: Backend> Staging<B> {
     }
 
     /// Where the host sees it.
-    ///
-    /// # Errors
     /// Returns an error if the host does not see the backend's page-locked memory.
     pub(crate) fn host(&self, operation: &'static str) -> Result<NonNull<u8>> {
         let what = "pinned memory that the host sees";

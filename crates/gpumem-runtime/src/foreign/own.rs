@@ -110,8 +110,6 @@ pub(crate) fn note_end<B: Backend>(memory: &Allocation<B>) {
 }
 
 /// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
-///
-/// # Errors
 /// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
 /// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
 /// allocation's.

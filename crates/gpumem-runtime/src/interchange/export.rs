@@ -52,20 +52,14 @@ enum Borrower<'a, B: Backend> {
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Lends the array for reading to work on `stream`. The descriptors of the loan say `read_only`.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let array = stream.to_device(&[1, 2, 3])?;
     /// let loan = array.lend(&stream)?; // ends when it is dropped
     /// let description = loan.describe(); // `__cuda_array_interface__`
     /// assert_eq!((description.shape, description.data.1), (vec![3], true));
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

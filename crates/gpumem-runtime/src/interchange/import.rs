@@ -81,21 +81,14 @@ impl<B: Backend> Device<B> {
     ///
     /// Memory of the library's own that comes back, by a [`Loan`](crate::Loan) or through another library that has borrowed it,
     /// becomes another handle of the array's memory: ordered with the array, and only to be read while that is there.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Ix1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Ix1; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let array = stream.to_device(&[1, 2, 3])?;
     /// let loan = array.lend(&stream)?; // in practice an object of another library
     /// let imported = device.as_cuda_array::<i32, Ix1, _>(loan)?; // no copy
     /// assert_eq!(imported.copy_to_host()?.to_vec(), [1, 2, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

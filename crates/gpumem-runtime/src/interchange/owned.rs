@@ -8,20 +8,13 @@ impl<B: Backend> Device<B> {
     /// Takes an owned array of ndarray as a device array, without a copy: on devices that work in the host's own memory
     /// ([`Capabilities::pageable_direct`](gpumem_core::Capabilities::pageable_direct)). Elsewhere use
     /// [`to_device`](Self::to_device). The layout stays as it is.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::array;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// if device.capabilities().pageable_direct {
     ///     let array = device.adopt_array(array![[1.0, 2.0], [3.0, 4.0]])?; // no copy
     ///     assert_eq!(array.get((1, 0))?, 3.0);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -85,19 +85,13 @@ impl<B: Backend> Event<B> {
     }
 
     /// Returns whether the work before the event is done. Never blocks.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let event = device.stream()?.record_event()?;
     /// while !event.query()? {
     ///     std::thread::yield_now();
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -112,19 +106,6 @@ impl<B: Backend> Event<B> {
     }
 
     /// Blocks until the work before the event is done.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let array = stream.device_array::<f32, _>(1000)?;
-    /// stream.record_event()?.synchronize()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time, and
@@ -143,20 +124,6 @@ impl<B: Backend> Event<B> {
 
     /// Returns the milliseconds from `start` to this event.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let stream = device.stream()?;
-    /// let (start, end) = (stream.record_timed_event()?, stream.record_timed_event()?);
-    /// end.synchronize()?;
-    /// assert!(end.elapsed_since(&start)? >= 0.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) unless both were made by
     /// [`Stream::record_timed_event`], and [`NotReady`](gpumem_core::ErrorKind::NotReady) before both are reached.
@@ -173,20 +140,6 @@ impl<B: Backend> Event<B> {
     }
 
     /// Returns a future that is ready once the event is reached.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_runtime::Event;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// async fn finish(event: Event<Host>) -> gpumem_core::Result<()> {
-    ///     event.completed().await
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn completed(&self) -> Completion {
         Completion::of(&self.timeline, Some(self.span))
     }

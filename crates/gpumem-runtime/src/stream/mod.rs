@@ -83,20 +83,14 @@ impl<B: Backend> Stream<B> {
 
     /// Waits until everything enqueued so far is done, every staged transfer has landed in its destination, and every
     /// callback has run.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let mut array = stream.device_array::<f32, _>(1000)?;
     /// stream.fill(&mut array, 1.0)?;
     /// stream.synchronize()?;
     /// assert!(stream.query()?);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -119,20 +113,14 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Records an event after everything enqueued so far.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let array = stream.to_device(&[1, 2, 3])?;
     /// let event = stream.record_event()?;
     /// // .. other work ..
     /// event.synchronize()?; // waits for the copy, and not for what came after it
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -142,21 +130,15 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Records an event that keeps its time, for [`Event::elapsed_since`].
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let start = stream.record_timed_event()?;
     /// let array = stream.device_array::<f32, _>(1 << 20)?;
     /// let end = stream.record_timed_event()?;
     /// end.synchronize()?;
     /// println!("{} ms", end.elapsed_since(&start)?);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -167,18 +149,12 @@ impl<B: Backend> Stream<B> {
 
     /// Makes all later work on this stream wait for the event. Arrays need no such call: work that conflicts waits by
     /// itself.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let (first, second) = (device.stream()?, device.stream()?);
     /// let event = first.record_event()?;
     /// second.wait(&event)?;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -190,19 +166,13 @@ impl<B: Backend> Stream<B> {
     /// Runs `callback` on a thread of the library once everything enqueued so far is done, with the outcome.
     /// Callbacks of one stream run one after the other, in order. A panic in one goes to [`Device::take_errors`]; a
     /// blocking wait for a device inside one is an error.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let (sender, receiver) = std::sync::mpsc::channel();
     /// stream.add_callback(move |outcome| drop(sender.send(outcome.is_ok())))?;
     /// assert_eq!(receiver.recv(), Ok(true));
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -213,20 +183,14 @@ impl<B: Backend> Stream<B> {
     }
 
     /// Returns a future that is ready once everything enqueued so far is done. It holds no borrow.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_runtime::Stream;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
+    /// # use {gpumem_runtime::Stream, gpumem_host::Host}; type Device = gpumem_runtime::Device<Host>;
     /// # let device = Device::open("host")?;
     /// async fn upload(stream: &Stream<Host>) -> gpumem_core::Result<()> {
     ///     let array = stream.to_device(&[1, 2, 3])?;
     ///     stream.completed().await
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn completed(&self) -> Completion {
         Completion::of(&self.0.timeline, None)
@@ -235,19 +199,13 @@ impl<B: Backend> Stream<B> {
 
 impl<B: Backend> Device<B> {
     /// Creates a stream.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let (first, second) = (device.stream()?, device.stream()?);
     /// let array = first.to_device(&[1, 2, 3])?;
     /// let back = second.copy_to_host(&array)?; // waits for the copy on `first` by itself
     /// assert_eq!(back.view()?.to_vec(), [1, 2, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

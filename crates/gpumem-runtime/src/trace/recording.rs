@@ -29,8 +29,7 @@ impl<B: Backend> Device<B> {
     /// reading the clock, and 24 to 48 bytes; threads do not meet while they record.
     ///
     /// ```
-    /// # use gpumem_runtime::{trace::RecorderOptions, Device};
-    /// # let device = Device::<gpumem_host::Host>::open("host")?;
+    /// # use gpumem_runtime::{trace::RecorderOptions, Device}; let device = Device::<gpumem_host::Host>::open("host")?;
     /// let recording = device.record_memory(RecorderOptions::default())?;
     /// drop(device.device_array::<f32, _>((64, 64))?);
     /// let trace = recording.finish();

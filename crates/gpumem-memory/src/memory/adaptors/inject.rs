@@ -68,24 +68,16 @@ impl FailurePlan {
 }
 
 /// Makes requests fail by a [`FailurePlan`]. For tests of code that allocates.
-///
-/// # Examples
 /// ```
-/// # use gpumem_core::MemoryKind;
-/// # use gpumem_runtime::memory::{FailureInjectingResource, FailurePlan};
-/// # use std::sync::Arc;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
+/// # use {gpumem_core::MemoryKind, gpumem_runtime::memory::{FailureInjectingResource, FailurePlan}, std::sync::Arc};
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let pool = device.memory_resource(MemoryKind::Device)?;
 /// let failing = Arc::new(FailureInjectingResource::new(pool, FailurePlan::nth(1)));
 /// device.set_memory_resource(MemoryKind::Device, failing.clone())?;
 /// let first = device.device_array::<f32, _>(1000)?;
 /// let _second = device.device_array::<f32, _>(1000); // fails, or is served after memory was reclaimed
 /// assert_eq!(failing.counts().1, 1);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct FailureInjectingResource<B: Backend> {

@@ -9,22 +9,14 @@ use std::sync::{
 
 /// Allocates no more than so many bytes at once. Around a pool it limits the memory of arrays; around the driver and
 /// inside a pool, the memory of the pool.
-///
-/// # Examples
 /// ```
-/// # use gpumem_core::MemoryKind;
-/// # use gpumem_runtime::memory::LimitingResource;
-/// # use std::sync::Arc;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
+/// # use {gpumem_core::MemoryKind, gpumem_runtime::memory::LimitingResource, std::sync::Arc};
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let pool = device.memory_resource(MemoryKind::Device)?;
 /// device.set_memory_resource(MemoryKind::Device, Arc::new(LimitingResource::new(pool, 1 << 20)))?;
 /// assert!(device.device_array::<u8, _>(1 << 19).is_ok());
 /// assert!(device.device_array::<u8, _>(1 << 21).is_err());
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct LimitingResource<B: Backend> {

@@ -9,23 +9,15 @@ use std::sync::{
 
 /// Counts every request and every byte, with the peak of allocated bytes. A pool alone does not: threads would contend
 /// for these counts.
-///
-/// # Examples
 /// ```
-/// # use gpumem_core::MemoryKind;
-/// # use gpumem_runtime::memory::{MemoryResource, StatisticsResource};
-/// # use std::sync::Arc;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
+/// # use {gpumem_core::MemoryKind, gpumem_runtime::memory::{MemoryResource, StatisticsResource}, std::sync::Arc};
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let pool = device.memory_resource(MemoryKind::Device)?;
 /// let counting = Arc::new(StatisticsResource::new(pool));
 /// device.set_memory_resource(MemoryKind::Device, counting.clone())?;
 /// drop(device.device_array::<f32, _>(1000)?);
 /// assert_eq!(counting.statistics().allocations, 1);
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct StatisticsResource<B: Backend> {

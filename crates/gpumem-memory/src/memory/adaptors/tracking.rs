@@ -51,24 +51,16 @@ struct TrackingState {
 }
 
 /// Remembers every live block, and reports at its end which were never freed.
-///
-/// # Examples
 /// ```
-/// # use gpumem_core::MemoryKind;
-/// # use gpumem_runtime::memory::TrackingResource;
-/// # use std::sync::Arc;
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// # let device = Device::open("host")?;
+/// # use {gpumem_core::MemoryKind, gpumem_runtime::memory::TrackingResource, std::sync::Arc};
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
 /// let pool = device.memory_resource(MemoryKind::Device)?;
 /// let tracking = Arc::new(TrackingResource::new(pool));
 /// device.set_memory_resource(MemoryKind::Device, tracking.clone())?;
 /// let array = device.device_array::<f32, _>(1000)?;
 /// assert_eq!(tracking.live().len(), 1);
 /// println!("{}", tracking.leak_report()); // what is alive, and which operation made it
-/// # Ok(())
-/// # }
+/// # Ok::<(), gpumem_core::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct TrackingResource<B: Backend> {

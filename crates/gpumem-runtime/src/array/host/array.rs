@@ -102,19 +102,13 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     /// Waits until nothing writes the elements any more, and returns them.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let array = stream.to_device(&[1, 2, 3])?;
     /// let pinned = stream.copy_to_host(&array)?;
     /// assert_eq!(pinned.view()?[2], 3); // waits for the copy
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -131,20 +125,6 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     /// Waits until nothing reads or writes the elements any more, and returns them for writing.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut pinned = device.pinned_array::<f32, _>(1000)?;
-    /// pinned.view_mut()?.fill(1.0);
-    /// let array = device.to_device(&pinned)?;
-    /// assert_eq!(array.get(0)?, 1.0);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// As for [`view`](Self::view).
@@ -166,18 +146,6 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
 
     /// Copies the elements into ordinary memory, once nothing writes them any more.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let pinned = device.pinned_array::<i32, _>((2, 2))?;
-    /// assert_eq!(pinned.copy_to_host()?.sum(), 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the host has no memory. Otherwise as
     /// [`view`](Self::view).
@@ -190,19 +158,13 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     /// Copies `source` into this array, and returns when the elements are there.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut pinned = device.pinned_array::<i32, _>(3)?;
     /// pinned.copy_from(&[1, 2, 3])?; // from the host
     /// pinned.copy_from(&device.to_device(&[4, 5, 6])?)?; // from a device
     /// assert_eq!(pinned.view()?.to_vec(), [4, 5, 6]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -220,38 +182,19 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
 
 impl<K: DeviceVisible, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// Returns the array as kernels and device copies see it. Views of it keep their device address.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut mapped = device.mapped_array::<i32, _>(3, Default::default())?;
     /// mapped.view_mut()?[1] = 5;
     /// let copy = device.to_device(&mapped.device_view())?;
     /// assert_eq!(copy.get(1)?, 5);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn device_view(&self) -> DeviceView<'_, T, D, B> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 
     /// As [`device_view`](Self::device_view), for writing.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut mapped = device.mapped_array::<i32, _>(3, Default::default())?;
-    /// mapped.device_view_mut().fill(7)?; // by the device
-    /// assert_eq!(mapped.view()?.to_vec(), [7, 7, 7]);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn device_view_mut(&mut self) -> DeviceViewMut<'_, T, D, B> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
@@ -259,19 +202,12 @@ impl<K: DeviceVisible, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, 
 
 impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
     /// Moves the pages to the device of `stream`, or to the host, in stream order. A hint: results do not depend on it.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_core::{Attach, Location};
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_core::{Attach, Location}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let managed = device.managed_array::<f32, _>(1000, Attach::Global)?;
     /// let _hint = managed.prefetch(&stream, Location::Device); // results do not depend on it
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -286,7 +222,7 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
         let address = self.memory.address() + extent.start as u64;
         let access = Access::read(&self.memory, extent.clone());
         stream.timeline().submit("prefetch", &[access], |raw| {
-            // SAFETY: the range lies in a live managed buffer, which the use log keeps alive.
+            // SAFETY: the range lies in a live managed buffer, which the access log keeps alive.
             unsafe { raw.prefetch(address, extent.len(), to) }
         })?;
         Ok(())

@@ -31,18 +31,12 @@ impl<T: Element, D: Dimension, B: Backend> PinnedArray<T, D, B> {
 
 impl<B: Backend> Device<B> {
     /// Creates a page-locked array of zeros: source and destination of truly asynchronous copies.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut pinned = device.pinned_array::<f32, _>((480, 640))?;
     /// pinned.view_mut()?[[0, 0]] = 1.0;
     /// assert_eq!(pinned.shape(), [480, 640]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -56,19 +50,12 @@ impl<B: Backend> Device<B> {
     }
 
     /// Creates a page-locked array of zeros that kernels can use.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_core::MappedOptions;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_core::MappedOptions; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut mapped = device.mapped_array::<f32, _>(1000, MappedOptions::default())?;
     /// mapped.device_view_mut().fill(1.0)?; // no copy to the host is needed
     /// assert_eq!(mapped.view()?[999], 1.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -86,20 +73,13 @@ impl<B: Backend> Device<B> {
     }
 
     /// Creates an array of zeros that migrates between host and device.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_core::Attach;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use gpumem_core::Attach; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut managed = device.managed_array::<f32, _>(1000, Attach::Global)?;
     /// managed.view_mut()?.fill(1.0); // by the host
     /// managed.device_view_mut().fill(2.0)?; // by the device
     /// assert_eq!(managed.view()?[0], 2.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -59,8 +59,6 @@ pub(crate) struct PinGuard<B: Backend, O> {
 ///
 /// # Safety
 /// `owner` keeps the bytes alive and valid for writes, unless `options` says that they are only read.
-///
-/// # Errors
 /// Returns the owner with the driver's error.
 pub(crate) unsafe fn lock<B: Backend, O>(
     device: &Device<B>,

@@ -90,8 +90,6 @@ impl<B: Backend> PinScope<B> {
     }
 
     /// Waits for all uses of the arrays, and unlocks them.
-    ///
-    /// # Errors
     /// Returns [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work failed that was to write them. The arrays are unlocked all
     /// the same.
     pub(crate) fn release(&self) -> Result<()> {

@@ -16,22 +16,15 @@ impl<B: Backend> Device<B> {
     ///
     /// When `body` ends, by returning or by a panic, everything that uses the arrays is waited for, and they are
     /// unlocked at once. If one of them cannot be locked, those before it are unlocked again and `body` does not run.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Array1; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let (mut a, mut b) = (Array1::from_elem(3, 1.0), Array1::from_elem(3, 2.0));
     /// let arrays = device.pinned([a.view_mut(), b.view_mut()], |[a, b]| -> gpumem_core::Result<_> {
     ///     Ok([stream.to_device(a)?, stream.to_device(b)?])
     /// })??;
     /// assert_eq!(arrays[1].get(2)?, 2.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -51,20 +44,6 @@ impl<B: Backend> Device<B> {
 
     /// Page-locks arrays of the caller while `body` runs and gives each a device address. Numba's `mapped(*arrays)`.
     /// The device views of the arrays cannot leave `body`.
-    ///
-    /// # Examples
-    /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut host = Array1::<f32>::zeros(3);
-    /// device.mapped([host.view_mut()], |[host]| host.device_view_mut().fill(1.0))??;
-    /// assert_eq!(host.to_vec(), [1.0; 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if

@@ -77,20 +77,6 @@ impl<B: Backend> Device<B> {
     /// Registers an array as [`register`](Self::register) does, and gives it a device address, so that kernels can
     /// use it.
     ///
-    /// # Examples
-    /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let mut registered = device.register_mapped(Array1::<f32>::zeros(1000))?;
-    /// registered.device_view_mut().fill(1.0)?; // the device writes the caller's array
-    /// assert_eq!(registered.deregister()?[999], 1.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns the array with the error: [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
     /// [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false,
@@ -162,20 +148,13 @@ impl<B: Backend> Device<B> {
 
 impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Registered<'static, K>, T, D, B> {
     /// Waits for everything that uses the array, unlocks it and returns it: Numba's `roc.deregister`.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Array1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Array1; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let registered = device.register(Array1::from_elem(1000, 2.0))?;
     /// let array = device.to_device(&registered)?;
     /// let host = registered.deregister()?; // the same elements, where they were
     /// assert_eq!(host.len(), 1000);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -78,18 +78,6 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
 impl<B: Backend> Device<B> {
     /// Creates a page-locked array without contents, which must be written as a whole.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let pinned = device.uninit_pinned_array::<f32, _>(1000)?.fill(1.0)?;
-    /// assert_eq!(pinned.view()?[999], 1.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// As for [`pinned_array`](Self::pinned_array).
     pub fn uninit_pinned_array<T: Element, S: IntoArraySpec>(

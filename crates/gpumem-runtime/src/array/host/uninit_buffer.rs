@@ -51,8 +51,6 @@ impl<T: Element, D: Dimension> UninitBuffer<T, D> {
     ///
     /// # Safety
     /// Every element has been written.
-    ///
-    /// # Errors
     /// Returns an error if the strides leave gaps, or overlap.
     pub(crate) unsafe fn into_array(mut self, operation: &'static str) -> Result<Array<T, D>> {
         // SAFETY: there is room for them, and the caller says that they are written.

@@ -51,20 +51,13 @@ impl<B: Backend> Loan<B> {
     }
 
     /// Makes the loan a DLPack tensor of the form since version 1.0. The loan ends when the tensor is deleted.
-    ///
-    /// # Examples
     /// ```
-    /// # use ndarray::Ix1;
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # use ndarray::Ix1; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let array = device.to_device(&[1.0f32, 2.0, 3.0])?;
     /// let tensor = array.lend_to_host()?.into_dlpack()?; // for another library
     /// let imported = device.from_dlpack::<f32, Ix1>(tensor, None)?;
     /// assert_eq!(imported.get(2)?, 3.0);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -125,8 +125,7 @@ impl<B: Backend> Device<B> {
     /// lifetime.
     ///
     /// ```
-    /// # use gpumem_runtime::{memory::Pool, trace::{RecorderOptions, ReplayOptions}, Device};
-    /// # use std::sync::Arc;
+    /// # use {gpumem_runtime::{memory::Pool, trace::{RecorderOptions, ReplayOptions}, Device}, std::sync::Arc};
     /// # let device = Device::<gpumem_host::Host>::open("host")?;
     /// # let recording = device.record_memory(RecorderOptions::default())?;
     /// # drop(device.device_array::<f32, _>((64, 64))?);

@@ -311,7 +311,7 @@ impl<B: Backend> Stage<'_, B> {
                 return Ok(());
             }
             let fill = Fill { address, pattern: Pattern::U8(0), count, rows: 1, pitch: 0 };
-            // SAFETY: the bytes lie in a live allocation of this device, which the use log keeps alive and ordered.
+            // SAFETY: the bytes lie in a live allocation of this device, which the access log keeps alive and ordered.
             unsafe { raw.fill(&fill) }
         });
         submitted.map(|_| ())
