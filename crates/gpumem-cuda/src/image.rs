@@ -8,8 +8,6 @@ const MACHINE: u64 = 190;
 const FAT_MAGIC: u32 = 0xBA55_ED50;
 
 /// Checks that `image` is a cubin or a fat binary and that all parts it names lie within it.
-///
-/// # Errors
 /// Returns what is wrong with the image.
 pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
     if image.starts_with(b"\x7fELF") {

@@ -13,7 +13,6 @@ pub(crate) fn attribute(api: &DriverApi, device: CUdevice, attribute: Attribute)
     Ok(value)
 }
 
-/// Number of devices.
 pub(crate) fn count(api: &DriverApi) -> Result<usize, Status> {
     let mut count = 0;
     // SAFETY: a place for an integer.

@@ -69,7 +69,6 @@ pub(crate) fn driver_if_any(operation: &'static str) -> Result<Option<&'static D
     }
 }
 
-/// The driver.
 pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
     match load() {
         Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| driver),
@@ -78,7 +77,6 @@ pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
     }
 }
 
-/// The run-time compiler.
 pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static Nvrtc> {
     let outcome = NVRTC.get_or_init(|| {
         find("the CUDA run-time compiler (NVRTC)", nvrtc_names(), |library, name| {

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod cache;
+#[allow(missing_docs, reason = "for the code that macros generate, not for users")]
 #[doc(hidden)]
 pub mod codegen;
 mod definition;

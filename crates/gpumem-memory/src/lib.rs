@@ -14,7 +14,9 @@ mod blocking;
 #[cfg(doctest)]
 mod compile_fail;
 pub mod memory;
+#[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 pub mod sync;
+#[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 pub mod track;
 pub mod user_code;
 

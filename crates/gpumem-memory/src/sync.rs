@@ -23,29 +23,24 @@ pub mod threads {
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub struct ShortMutex<T>(spin::mutex::SpinMutex<T>);
-/// The guard of a [`ShortMutex`].
 #[cfg(not(loom))]
 pub type ShortMutexGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
 
 #[cfg(not(loom))]
 impl<T> ShortMutex<T> {
-    /// Makes a lock around a value.
     pub fn new(value: T) -> Self {
         Self(spin::mutex::SpinMutex::new(value))
     }
 
-    /// Returns the value, to which there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
 
-    /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<ShortMutexGuard<'_, T>> {
         self.0.try_lock()
     }
 
-    /// Takes the lock.
     #[inline]
     pub fn lock(&self) -> ShortMutexGuard<'_, T> {
         match self.0.try_lock() {
@@ -102,12 +97,10 @@ pub struct Mutex<T>(loom::sync::Mutex<T>);
 
 #[cfg(loom)]
 impl<T> Mutex<T> {
-    /// Makes a lock around a value.
     pub fn new(value: T) -> Self {
         Self(loom::sync::Mutex::new(value))
     }
 
-    /// Returns the value, to which there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         match self.0.get_mut() {
             Ok(value) => value,
@@ -115,12 +108,10 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock().ok()
     }
 
-    /// Takes the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         match self.0.lock() {
             Ok(guard) => guard,

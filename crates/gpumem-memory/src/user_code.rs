@@ -25,7 +25,6 @@ fn discard(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// The text of a panic, where it is one.
 fn message(panic: &(dyn Any + Send)) -> String {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),

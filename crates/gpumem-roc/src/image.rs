@@ -12,8 +12,6 @@ const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED: &[u8] = b"CCOB";
 
 /// Checks that `image` is a code object for `isa` or a bundle of them, and that all parts it names lie within it.
-///
-/// # Errors
 /// Returns what is wrong with the image.
 pub(crate) fn check(image: &[u8], isa: &str) -> Result<(), &'static str> {
     if image.starts_with(b"\x7fELF") {

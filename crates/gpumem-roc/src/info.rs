@@ -18,7 +18,6 @@ pub(crate) fn attribute(hip: &Hip, device: c_int, attribute: Attribute) -> Resul
     Ok(value)
 }
 
-/// Number of devices.
 pub(crate) fn count(hip: &Hip) -> Result<usize, Status> {
     let mut count = 0;
     // SAFETY: a place for a number.

@@ -70,7 +70,6 @@ pub(crate) fn driver_if_any(operation: &'static str) -> Result<Option<&'static D
     }
 }
 
-/// HIP.
 pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
     match load() {
         Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| driver),

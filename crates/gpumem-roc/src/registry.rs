@@ -23,7 +23,6 @@ pub(crate) fn devices(operation: &'static str) -> Result<Vec<DeviceInfo>> {
     (0..count).map(|ordinal| info::describe(&driver.hip, ordinal).map_err(failed)).collect()
 }
 
-/// Opens a device.
 pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     const OPERATION: &str = "open";
     if selector.backend != NAME {

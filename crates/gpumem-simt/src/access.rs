@@ -38,10 +38,8 @@ impl<I, const N: usize> sealed::SealedPosition for [I; N] {}
     note = "`Slice`, `SliceMut`, `Constant` and arrays of one axis take a `usize`; arrays of `N` axes take `[usize; N]`; `Own` and `OwnView` take `own()`"
 )]
 pub trait Load<I: Position> {
-    /// The element.
     type Elem;
 
-    /// Reads an element.
     fn load(&self, at: I) -> Self::Elem;
 
     /// Reads a part of an element, and of memory that work-items share nothing but that part.
@@ -62,7 +60,6 @@ pub trait Load<I: Position> {
     note = "kernels write to `SliceMut`, `ViewMut`, shared arrays, local arrays that are declared with `let mut`, and to `Own` and `OwnView` at `own()`"
 )]
 pub trait Store<I: Position>: Load<I> {
-    /// Writes an element.
     fn store(&self, at: I, value: Self::Elem);
 
     /// Writes a part of an element, and leaves the rest unchanged.
@@ -78,7 +75,6 @@ pub trait Store<I: Position>: Load<I> {
     note = "arrays of one axis take a `usize`; arrays of `N` axes take `[usize; N]`"
 )]
 pub trait StoreLocal<I: Position>: Load<I> {
-    /// Writes an element.
     fn store_local(&mut self, at: I, value: Self::Elem);
 
     /// Writes a part of an element.

@@ -11,17 +11,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A function for the parameters `P`.
     pub fn new<P: Parameters>(function: HostFunction) -> Self {
         Self { function, parameters: P::list() }
     }
 
-    /// The parameters.
     pub fn parameters(&self) -> &[ParameterInfo] {
         &self.parameters
     }
 
-    /// The function.
     pub fn function(&self) -> &HostFunction {
         &self.function
     }

@@ -8,11 +8,9 @@ type Place = &'static Location<'static>;
 /// Why a launch was stopped, and which work-item did it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
-    /// The group.
     pub group: [u32; 3],
     /// The work-item in its group.
     pub item: [u32; 3],
-    /// The fault.
     pub kind: FaultKind,
 }
 
@@ -28,9 +26,7 @@ pub enum Memory {
 /// How an element is touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessKind {
-    /// Read.
     Read,
-    /// Written.
     Write,
     /// Changed atomically, which does not conflict with other atomic changes.
     Atomic,
@@ -39,13 +35,10 @@ pub enum AccessKind {
 /// An access to an element, for a report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Access {
-    /// How.
     pub kind: AccessKind,
-    /// The group.
     pub group: [u32; 3],
     /// The work-item in its group.
     pub item: [u32; 3],
-    /// Where in the source.
     pub at: &'static Location<'static>,
 }
 
@@ -67,22 +60,18 @@ impl fmt::Display for Access {
 pub enum FaultKind {
     /// Others of its group wait at a barrier that it did not reach.
     GroupDivergence {
-        /// How many wait.
         arrived: u32,
         /// Work-items of the group.
         of: u32,
-        /// The barrier.
         at: Place,
         /// Where this work-item waits instead; `None` if it has ended.
         instead: Option<Place>,
     },
     /// Others of its wave wait at a wave barrier or a wave operation that it did not reach.
     WaveDivergence {
-        /// How many wait.
         arrived: u32,
         /// Work-items of the wave.
         of: u32,
-        /// The barrier or operation.
         at: Place,
         /// Where this work-item waits instead; `None` if it has ended.
         instead: Option<Place>,
@@ -91,16 +80,12 @@ pub enum FaultKind {
     ForeignAwait,
     /// An index past the end.
     OutOfBounds {
-        /// The index.
         index: Vec<usize>,
         /// Lengths of the axes.
         extents: Vec<usize>,
-        /// The access.
         at: Place,
     },
-    /// The body panicked.
     Panicked {
-        /// The message.
         message: String,
     },
     /// The group needs more shared memory than there is.
@@ -114,7 +99,6 @@ pub enum FaultKind {
     },
     /// Two work-items touch the same element, at least one of them writing, and nothing orders them. Found in check mode.
     Race {
-        /// The memory.
         memory: Memory,
         /// Which argument of the launch the element belongs to, counted from 1. `None` for shared memory.
         argument: Option<usize>,
@@ -127,7 +111,6 @@ pub enum FaultKind {
     },
     /// A read of shared memory that no work-item of the group has written. Found in check mode.
     NeverWritten {
-        /// The read.
         at: Place,
     },
 }

@@ -19,7 +19,6 @@ pub(crate) struct Group<'c> {
     pub(crate) arena: Arena,
     pub(crate) wave_size: usize,
     pub(crate) checker: Option<&'c Checker>,
-    /// The group that runs.
     pub(crate) ids: GroupIds,
     /// Work-items of a group; 0 if nothing is kept of them.
     items: usize,

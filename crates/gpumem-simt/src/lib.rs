@@ -18,7 +18,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod abi;
+#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
 mod access;
+#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
 mod arg_block;
 mod argument;
 mod array;
@@ -29,6 +31,7 @@ mod checker;
 mod divergence;
 mod exchange;
 mod executor;
+#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
 mod fault;
 mod group;
 mod group_batch;
@@ -41,6 +44,7 @@ mod no_barrier;
 mod number;
 mod own;
 mod parameter;
+#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
 mod phases;
 mod pool;
 mod run;

@@ -14,8 +14,6 @@ use std::{
 };
 
 /// Runs some groups of a launch on this thread.
-///
-/// # Errors
 /// Returns the first fault; the work-items after it have not run.
 pub(crate) fn run<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
     group: &Group<'_>,

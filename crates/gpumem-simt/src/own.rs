@@ -23,8 +23,7 @@ use std::marker::PhantomData;
 /// It cannot be kept beyond the call of the body that asked for it:
 ///
 /// ```compile_fail
-/// # use gpumem_simt::{OwnId, WorkItemIds};
-/// # use std::cell::RefCell;
+/// # use {gpumem_simt::{OwnId, WorkItemIds}, std::cell::RefCell};
 /// fn keep(ids: &WorkItemIds<'_>, kept: &RefCell<Option<OwnId<'static, 1>>>) {
 ///     *kept.borrow_mut() = Some(ids.own());
 /// }
@@ -43,8 +42,7 @@ use std::marker::PhantomData;
 /// Within the call it is a value as others:
 ///
 /// ```
-/// # use gpumem_simt::{OwnId, WorkItemIds};
-/// # use std::cell::RefCell;
+/// # use {gpumem_simt::{OwnId, WorkItemIds}, std::cell::RefCell};
 /// fn keep<'g>(ids: &WorkItemIds<'g>, kept: &RefCell<Option<OwnId<'g, 1>>>) {
 ///     *kept.borrow_mut() = Some(ids.own());
 /// }

@@ -27,7 +27,6 @@ pub struct Phases<'g> {
     numbers: &'g mut Batch,
     /// The work-item that panicked.
     at: &'g Cell<u32>,
-    /// The arguments.
     arguments: (usize, TypeId),
     /// The work-items about which the arguments promise more.
     inside: Inside,
@@ -48,8 +47,6 @@ pub struct PhaseItem<'i, 'g> {
 pub struct Private<T>(Vec<T>);
 
 /// Runs some groups of a launch on this thread.
-///
-/// # Errors
 /// Returns the first fault; the groups after it have not run.
 #[inline(never)] // so that the arguments alias nothing that the body writes
 pub(crate) fn run<P: Parameters>(
@@ -386,19 +383,16 @@ impl<'g> PhaseItem<'_, 'g> {
 }
 
 impl<T: Copy> Private<T> {
-    /// A variable that no work-item has assigned to.
     #[allow(clippy::new_without_default)] // its type is inferred, which a default would not help
     pub fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Returns the value of a work-item.
     #[inline(always)]
     pub fn get(&self, item: &PhaseItem<'_, '_>) -> T {
         self.0[item.linear as usize]
     }
 
-    /// Sets the value of a work-item.
     #[inline(always)]
     pub fn set(&mut self, item: &PhaseItem<'_, '_>, value: T) {
         match self.0.get_mut(item.linear as usize) {

@@ -21,8 +21,6 @@ use std::{
 };
 
 /// Runs some groups of a launch, one after the other, on this thread.
-///
-/// # Errors
 /// Returns the first fault; the groups after it have not run.
 pub(crate) fn run<'g, W: Future<Output = ()>>(
     group: &'g Group<'g>,

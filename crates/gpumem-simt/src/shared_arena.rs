@@ -87,8 +87,6 @@ impl Arena {
     }
 
     /// Where the array of that name lies.
-    ///
-    /// # Errors
     /// Returns the bytes that the group would need, if it has fewer.
     #[inline]
     pub(crate) fn named(&self, name: Name, bytes: usize) -> Result<usize, usize> {

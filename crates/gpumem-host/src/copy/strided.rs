@@ -33,8 +33,6 @@ pub(crate) struct Span {
 
 impl StridedPlan {
     /// Plans a copy. `Ok(None)` if it has no elements.
-    ///
-    /// # Errors
     /// Returns why the copy makes no sense.
     pub(crate) fn new(copy: &StridedCopy) -> Result<Option<Self>, &'static str> {
         if copy.item == 0 || copy.axes.iter().any(|(length, ..)| *length == 0) {

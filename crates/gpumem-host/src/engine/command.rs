@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// Bytes of the smallest piece that a copy is torn into.
 const GRAIN: usize = 16;
 
-/// A command.
 #[derive(Debug)]
 pub(crate) enum Command {
     Copy(CopyRegion),

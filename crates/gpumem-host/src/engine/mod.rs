@@ -165,8 +165,6 @@ impl Engine {
         self.adversary().map_or_else(Vec::new, |adversary| lock(adversary).trace())
     }
 
-    // ---- entry ----------------------------------------------------------------------------------------------------
-
     /// Begins every call: checks that the process is the right one, that the device is not lost, and that no failure is
     /// injected. Takes no lock before the process check.
     pub(crate) fn enter(&self, name: &'static str, operation: Operation) -> Result<()> {
@@ -209,8 +207,6 @@ impl Engine {
         &self.injections
     }
 
-    // ---- streams --------------------------------------------------------------------------------------------------
-
     pub(crate) fn create_queue(self: &Arc<Self>) -> Arc<Queue> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let queue = Arc::new(Queue::new(self, self.process.serial(), number));
@@ -235,8 +231,6 @@ impl Engine {
     pub(crate) fn queue(&self, id: u64) -> Option<Arc<Queue>> {
         lock(&self.queues).iter().filter_map(Weak::upgrade).find(|queue| queue.id == id)
     }
-
-    // ---- generations and loss -------------------------------------------------------------------------------------
 
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -282,8 +276,6 @@ impl Engine {
         self.is_lost.store(false, Ordering::Release);
     }
 
-    // ---- faults of streams that are gone --------------------------------------------------------------------------
-
     pub(crate) fn leave_fault(&self, what: &str) {
         tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal);
         let mut orphans = lock(&self.orphans);
@@ -296,8 +288,6 @@ impl Engine {
     pub(crate) fn take_left_faults(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.orphans))
     }
-
-    // ---- the end --------------------------------------------------------------------------------------------------
 
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)

@@ -74,7 +74,7 @@ impl Queue {
     /// not copied. The lock is held meanwhile, so that nothing overtakes it.
     ///
     /// # Safety
-    /// As for `copy_region`.
+    /// As for `run_region`.
     pub(crate) unsafe fn try_copy_sync(&self, region: &CopyRegion, bytes: usize) -> bool {
         let engine = &*self.engine;
         let mut state = lock(&self.state);

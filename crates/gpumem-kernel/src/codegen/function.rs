@@ -26,7 +26,6 @@ pub unsafe trait DeviceFunction {
     note = "write `#[gpumem::device] fn name(x: {A}) -> ..`, and name it without parentheses: `map::<name>()`"
 )]
 pub unsafe trait UnaryFunction<A>: DeviceFunction + Sized {
-    /// The type of its result.
     type Output;
 
     #[doc(hidden)]
@@ -43,7 +42,6 @@ pub unsafe trait UnaryFunction<A>: DeviceFunction + Sized {
     note = "write `#[gpumem::device] fn name(x: {A}, y: {B}) -> ..`, and name it without parentheses: `zip_map::<name, _, _>(..)`"
 )]
 pub unsafe trait BinaryFunction<A, B>: DeviceFunction + Sized {
-    /// The type of its result.
     type Output;
 
     #[doc(hidden)]
@@ -64,7 +62,6 @@ impl<F, R> Answer<F, R> {
         Self(value, PhantomData)
     }
 
-    /// The value.
     #[inline(always)]
     pub fn value(self) -> R {
         self.0

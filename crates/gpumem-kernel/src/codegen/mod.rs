@@ -42,7 +42,6 @@ pub use print::{Parameter, PrintedProgram};
 pub use record::{FieldOf, FieldType, Record, RecordField, WithoutDeref, field};
 /// The standard library, whatever the user's crate calls by its name.
 pub use std as rust;
-/// A `String`.
 pub type Text = String;
 pub use tree::{E, S};
 pub use types::{DeviceType, Form, Numeric, TypeInfo};

@@ -7,7 +7,6 @@ use super::Language;
 pub struct Name<const N: usize>(());
 
 mod sealed {
-    /// Names.
     pub trait Declared {}
     impl<const N: usize> Declared for super::Name<N> {}
 }

@@ -16,7 +16,6 @@ pub trait Unpack {
     where
         Self: 'p;
 
-    /// Returns the value that the body gets.
     fn unpack(&self) -> Self::Seen<'_>;
 }
 

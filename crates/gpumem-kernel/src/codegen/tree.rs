@@ -4,7 +4,6 @@
 /// The number of a witness.
 type Type = usize;
 
-/// An expression.
 #[derive(Debug, Clone, Copy)]
 pub enum E {
     /// A variable, or any text that needs no parentheses.
@@ -13,7 +12,6 @@ pub enum E {
     Literal(&'static str, Type),
     /// A number, without its suffix, and its type in C++.
     Suffixed(&'static str, &'static str),
-    /// A constant.
     Constant(usize),
     /// An operator on two numbers; the type is that of the result.
     Arithmetic(&'static str, Type, &'static E, &'static E),
@@ -55,7 +53,6 @@ pub enum E {
     Filled(Type, &'static E),
 }
 
-/// A statement.
 #[derive(Debug, Clone, Copy)]
 pub enum S {
     /// The line of the Rust file that the next statement stands on.
@@ -80,19 +77,14 @@ pub enum S {
     If(&'static E, &'static [S], &'static [S]),
     /// A loop without an end of its own.
     Loop(&'static [S]),
-    /// `while`.
     While(&'static E, &'static [S]),
     /// `for name in a..b`, with a step other than 1 if there is one.
     For(&'static str, Type, [&'static E; 2], Option<&'static E>, &'static [S]),
     /// `for` over any other range: `inclusive` and `reversed`, with a step.
     Steps(&'static str, Type, [&'static E; 2], [bool; 2], &'static E, &'static [S]),
-    /// A block.
     Block(&'static [S]),
-    /// `break`.
     Break,
-    /// `continue`.
     Continue,
-    /// `return`.
     Return,
     /// `return value`.
     Give(&'static E),

@@ -20,7 +20,6 @@ pub enum Form {
     Wrapping,
     /// Other integers: C++ promotes them, or leaves their overflow undefined.
     Integer,
-    /// `bool`.
     Bool,
     /// A complex number: the functions of `arithmetic.hpp` have its operators.
     Complex,
@@ -32,7 +31,6 @@ pub enum Form {
     Local,
     /// A record, whose fields are those of the last of [`TypeInfo::records`].
     Record,
-    /// Anything else.
     Other,
 }
 
@@ -231,9 +229,7 @@ pub trait Numeric:
     + std::ops::DivAssign
     + std::ops::RemAssign
 {
-    /// Nought.
     const ZERO: Self;
-    /// One.
     const ONE: Self;
 }
 

@@ -8,11 +8,9 @@ use std::ops::Range;
 /// A use of memory by work that is about to be enqueued.
 #[derive(Debug, Clone)]
 pub struct Access<'a, B: Backend> {
-    /// The memory.
     pub memory: &'a Tracked<B>,
     /// Bytes of the allocation.
     pub extent: Range<usize>,
-    /// Whether the work writes it.
     pub write: bool,
     /// The elements, if they are known: an extent may have gaps.
     elements: Option<&'a Layout>,
@@ -21,19 +19,16 @@ pub struct Access<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Access<'a, B> {
-    /// Makes an access.
     #[inline]
     pub fn new(memory: &'a Tracked<B>, extent: Range<usize>, write: bool) -> Self {
         Self { memory, extent, write, elements: None, in_place: false }
     }
 
-    /// Makes an access that reads.
     #[inline]
     pub fn read(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
         Self::new(memory, extent, false)
     }
 
-    /// Makes an access that writes.
     #[inline]
     pub fn write(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
         Self::new(memory, extent, true)
@@ -86,9 +81,7 @@ fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
 
 /// The uses of work, in the form for backends.
 pub struct Uses<'a, 'b, B: Backend> {
-    /// The accesses.
     pub accesses: &'a [Access<'b, B>],
-    /// What makes them.
     pub submission: SubmissionId,
 }
 

@@ -7,7 +7,6 @@ use std::{mem::ManuallyDrop, ops::Range};
 pub trait QueueRef: Clone {
     /// Which queue. Positions of one queue are ordered by their submission index.
     fn queue(&self) -> u64;
-    /// Whether both are the same queue.
     fn is(&self, other: &Self) -> bool;
     /// Whether the queue is known to have passed the submission index. Cheap; may say `false` too often.
     fn is_complete(&self, submission: u64) -> bool;
@@ -101,7 +100,6 @@ impl<P: QueueRef> Default for AccessLog<P> {
 }
 
 impl<P: QueueRef> AccessLog<P> {
-    /// Makes a log without accesses.
     pub fn new() -> Self {
         Self { uses: ManuallyDrop::new(SmallVec::new()), last: NONE }
     }
@@ -336,7 +334,6 @@ impl<P: QueueRef> AccessLog<P> {
         }
     }
 
-    /// All remembered uses.
     pub fn all(&self) -> impl Iterator<Item = &LoggedAccess<P>> {
         self.uses.iter().filter(|entry| !entry.is_retired())
     }

@@ -13,7 +13,6 @@ use std::{collections::VecDeque, sync::Arc};
 
 type Task = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The callbacks of one stream.
 #[derive(Default)]
 pub(crate) struct Callbacks {
     state: Mutex<State>,
@@ -43,8 +42,6 @@ impl Callbacks {
 
 impl<B: Backend> Timeline<B> {
     /// Leaves `task` to be run once everything enqueued so far is done.
-    ///
-    /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. The task has not run then.
     pub fn when_done(

@@ -15,12 +15,10 @@ macro_rules! counters {
 
         impl Counters {
             $(
-                /// Counts one more.
                 #[inline]
                 pub fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); }
             )*
 
-            /// Reads all counters.
             pub fn read(&self) -> DeviceCounters {
                 DeviceCounters { $($field: self.$field.load(Ordering::Relaxed),)* }
             }

@@ -40,7 +40,6 @@ impl<B: Backend> ForeignTimelinePool<B> {
         }
     }
 
-    /// Drops all of them.
     pub(crate) fn forget(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         drop(all);

@@ -45,8 +45,6 @@ impl<B: Backend> Timeline<B> {
     /// Checks all uses of memory by one piece of work, together: that the stream and the memory may be used, that the memory
     /// belongs to the device (as the [work](Work) wants it), and that no memory is written by one use that another one names
     /// by a second handle. Poisoned bytes are refused when the work is enqueued.
-    ///
-    /// # Errors
     /// Returns what is wrong: [`WrongDevice`](ErrorKind::WrongDevice), [`Stale`](ErrorKind::Stale) or
     /// [`Overlap`](ErrorKind::Overlap), say.
     #[inline(always)]
@@ -97,8 +95,6 @@ impl<B: Backend> Timeline<B> {
 
 /// Refuses uses that may touch the same bytes, one of them writing. The order of submissions does not keep the uses of one
 /// piece of work apart. Borrows do, except where an import has made a second handle of the memory.
-///
-/// # Errors
 /// Returns [`Overlap`](ErrorKind::Overlap).
 pub fn refuse_overlap<B: Backend>(operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
     for (at, one) in accesses.iter().enumerate() {

@@ -33,7 +33,6 @@ pub struct Span {
     /// Failures up to here had been told by a wait for the whole stream when the event was recorded, which does not tell
     /// them.
     told: u64,
-    /// The last submission.
     pub last: u64,
 }
 
@@ -45,16 +44,12 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// How the work of an event ended, which is done: the same each time.
-    ///
-    /// # Errors
     /// Returns the first failure of that work.
     pub fn outcome(&self, span: Span) -> Result<()> {
         self.check_submissions(span.told + 1..=span.last)
     }
 
     /// How the submissions ended, which are done.
-    ///
-    /// # Errors
     /// Returns their first failure, each time.
     #[inline]
     pub fn check_submissions(&self, submissions: RangeInclusive<u64>) -> Result<()> {
@@ -63,8 +58,6 @@ impl<B: Backend> Timeline<B> {
 
     /// Whether everything enqueued so far is done, asking the driver. Never blocks, and leaves a failure to the call that
     /// waits.
-    ///
-    /// # Errors
     /// Returns the failure of the work or of the driver, each time until a call has waited for the stream.
     pub fn poll_all(&self) -> Result<bool> {
         let last = self.last_submission();
@@ -98,9 +91,6 @@ impl<B: Backend> Timeline<B> {
 
     /// Whether `submission` is over, asking the driver. Never blocks. [`check_submissions`](Self::check_submissions) then tells how
     /// it ended.
-    ///
-    /// # Errors
-    /// Returns the error of the driver.
     pub fn poll(&self, submission: u64) -> Result<bool> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(true);
@@ -240,8 +230,6 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// As [`finish`](Self::finish), and tells what has failed on the stream.
-    ///
-    /// # Errors
     /// Returns the failures that no such call has told.
     pub fn synchronize(&self) -> Result<()> {
         let span = self.span_to(self.note_unknown_work());

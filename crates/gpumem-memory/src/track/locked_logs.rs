@@ -59,7 +59,6 @@ impl<'a, B: Backend> LockedLog<'a, B> {
     }
 }
 
-/// Locked logs.
 pub(super) struct LockedLogs<'s, 'a, B: Backend>(pub(super) &'s mut [LockedLog<'a, B>]);
 
 impl<B: Backend> LockedLogs<'_, '_, B> {

@@ -22,8 +22,6 @@ impl<B: Backend> Timeline<B> {
     /// Waits for everything that the uses conflict with, takes the next submission index, and notes the uses under it.
     /// The result holds the lock of the queue until the work is enqueued; the logs are locked for a shorter time. All
     /// state is read and written before the driver call, which evicts most of it from the caches.
-    ///
-    /// # Errors
     /// Returns an error if the stream cannot be used, or not made to wait. Nothing has been noted.
     #[inline(never)] // one for whatever is enqueued
     pub(super) fn begin_submission(

@@ -11,10 +11,8 @@ use gpumem_core::{
 };
 use std::sync::Arc;
 
-/// Work that has been enqueued.
 #[derive(Debug)]
 pub struct Submitted<R> {
-    /// Its submission index.
     pub submission: u64,
     /// What the call that enqueued it returned.
     pub value: R,
@@ -22,8 +20,6 @@ pub struct Submitted<R> {
 
 impl<B: Backend> Timeline<B> {
     /// Enqueues a [transfer](Work::Transfer), after everything that it conflicts with on any stream.
-    ///
-    /// # Errors
     /// Returns the errors of [`admit`](Self::admit) and of [`Admitted::submit`].
     #[inline]
     pub fn submit<R>(
@@ -56,8 +52,6 @@ impl<B: Backend> Timeline<B> {
 impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// Enqueues the work, after everything that it conflicts with on any stream. `enqueue` gets the submission index of the
     /// work too, which is given out under the stream's lock.
-    ///
-    /// # Errors
     /// Returns the error of the driver or of `enqueue`, and [`Poisoned`](ErrorKind::Poisoned). By the time an error is
     /// returned nothing of the work is running any more.
     #[inline(always)]
@@ -89,8 +83,6 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
 
     /// Lends the driver's stream for work that others enqueue: makes the stream wait for everything that the uses conflict
     /// with. The caller sees to it that no other conflicting use comes between that and [`LentStream::note`].
-    ///
-    /// # Errors
     /// Returns the error of the driver, and [`Poisoned`](ErrorKind::Poisoned).
     pub fn lend(self) -> Result<LentStream<'s, 'a, B>> {
         self.lend_with(|timeline, queue| timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.raw())))
@@ -99,8 +91,6 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// As [`lend`](Self::lend), for work that may wait for other devices or processes. First it records an event, with
     /// which other streams can wait for the work so far, and not for this work too. If `last` is the last submission, no
     /// event is needed.
-    ///
-    /// # Errors
     /// As for [`lend`](Self::lend), and [`Unsupported`](ErrorKind::Unsupported) with `what` if the stream is being captured.
     /// Nothing has been enqueued but an event and waits then.
     #[inline]
@@ -180,19 +170,15 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
 #[must_use = "the uses of the memory have yet to be noted"]
 pub struct LentStream<'s, 'a, B: Backend> {
     admitted: Admitted<'s, 'a, B>,
-    /// The driver's handle.
     pub handle: RawStream,
 }
 
 impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
-    /// The uses of memory that the work makes.
     pub fn accesses(&self) -> &'s [Access<'a, B>] {
         self.admitted.accesses
     }
 
     /// Notes the uses of the work, which has been enqueued, or part of it. Returns its submission index.
-    ///
-    /// # Errors
     /// Returns the error of the driver, and that of a device that has been reset meanwhile.
     #[inline]
     pub fn note(self) -> Result<u64> {
@@ -202,8 +188,6 @@ impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
 
 impl<B: Backend> Timeline<B> {
     /// Refuses a stream that is being captured into a graph.
-    ///
-    /// # Errors
     /// Returns [`Unsupported`](ErrorKind::Unsupported) with `what`.
     pub fn refuse_capture(&self, operation: &'static str, what: &'static str) -> Result<()> {
         self.with_raw(operation, |raw| self.not_captured(operation, raw, what)).map(drop)

@@ -23,7 +23,6 @@ use std::{
 #[repr(C, align(64))]
 pub struct Timeline<B: Backend> {
     id: u64,
-    /// The device of the stream.
     pub context: Arc<DeviceContext<B>>,
     /// How often the device had been reset when the stream was made.
     pub generation: u64,
@@ -40,10 +39,8 @@ pub struct Timeline<B: Backend> {
     thread: Option<ThreadId>,
     /// Submission indexes up to here are known to be done.
     completed: AtomicU64,
-    /// The counters of the device.
     pub counters: Arc<Counters>,
     pub(super) queue: ShortMutex<Queue<B>>,
-    /// The submissions that failed.
     pub(super) failed: Arc<FailedSubmissions>,
     /// Callbacks that run on a thread of the library once submissions are done.
     pub(crate) callbacks: Callbacks,
@@ -56,7 +53,6 @@ impl<B: Backend> UnwindSafe for Timeline<B> {}
 impl<B: Backend> RefUnwindSafe for Timeline<B> {}
 
 impl<B: Backend> Timeline<B> {
-    /// Makes the timeline of a stream.
     pub fn new(context: &Arc<DeviceContext<B>>, raw: B::Stream, kind: StreamKind) -> Arc<Self> {
         let timeline = Self::over(context, Some(raw), kind);
         context.add_timeline(&timeline);
@@ -65,9 +61,6 @@ impl<B: Backend> Timeline<B> {
 
     /// Makes an ended timeline whose last submission index covers the work on a foreign stream up to now. The lifetime
     /// of that stream is unknown, so it is not touched again.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub(crate) fn foreign_snapshot(
         context: &Arc<DeviceContext<B>>,
         raw: &B::Stream,
@@ -135,7 +128,6 @@ impl<B: Backend> Timeline<B> {
         self.id
     }
 
-    /// Returns which stream this is.
     pub fn kind(&self) -> StreamKind {
         self.kind
     }
@@ -298,9 +290,6 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Makes the stream wait for work of another timeline. The timeline of unknown streams cannot.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn wait_for_timeline(&self, of: &Self, submission: u64) -> Result<()> {
         if self.is_whole_device || self.id == of.id || self.is_stale() || self.queue.lock().raw.is_none() {
             return Ok(());
@@ -368,7 +357,7 @@ impl<B: Backend> Timeline<B> {
         let last = queue.submission;
         let needs_mark = !self.is_complete(last) && !self.is_stale() && queue.event_for(last).is_none();
         if needs_mark && let Err(error) = queue.record(&self.context) {
-            // `settle` then asks the whole device.
+            // A wait then asks the whole device.
             self.context.errors.push(error.in_operation("drop of a stream"));
         }
         queue.raw.take()

@@ -16,7 +16,6 @@ const ARITHMETIC: &str = include_str!("../arithmetic.hpp");
 pub struct Parameter {
     /// Its name in C++.
     pub name: &'static str,
-    /// Its type.
     pub info: TypeInfo,
 }
 
@@ -27,9 +26,7 @@ pub struct PrintedProgram {
     pub name: &'static str,
     /// The Rust file of the kernel.
     pub file: &'static str,
-    /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// The type of its result.
     pub result: TypeInfo,
     /// The types that the witnesses have seen, by number.
     pub types: Vec<TypeInfo>,
@@ -37,7 +34,6 @@ pub struct PrintedProgram {
     pub constants: Vec<Constant>,
     /// The functions that it calls, by number.
     pub functions: Vec<PrintedProgram>,
-    /// Its body.
     pub body: &'static [S],
 }
 

@@ -62,7 +62,6 @@ impl<B: Backend> Tracked<B> {
         self.id
     }
 
-    /// Returns the state that all streams of the device share.
     #[inline]
     pub fn context(&self) -> &Arc<DeviceContext<B>> {
         &self.context
@@ -74,13 +73,11 @@ impl<B: Backend> Tracked<B> {
         self.is_owned
     }
 
-    /// Returns the kind of memory.
     #[inline]
     pub fn kind(&self) -> MemoryKind {
         self.kind
     }
 
-    /// Returns the length in bytes.
     #[inline]
     #[allow(clippy::len_without_is_empty, reason = "nothing asks for it")]
     pub fn len(&self) -> usize {
@@ -122,8 +119,6 @@ impl<B: Backend> Tracked<B> {
     }
 
     /// Checks that the memory may still be used.
-    ///
-    /// # Errors
     /// Returns [`Stale`](ErrorKind::Stale) after a reset of the device, and the errors of every use of the device.
     pub fn check(&self, operation: &'static str) -> Result<()> {
         self.context.check(operation)?;
@@ -131,9 +126,6 @@ impl<B: Backend> Tracked<B> {
     }
 
     /// As [`check`](Self::check), for a device that has been checked.
-    ///
-    /// # Errors
-    /// As for [`check`](Self::check).
     #[inline]
     pub fn check_beside(&self, context: &Arc<DeviceContext<B>>, operation: &'static str) -> Result<()> {
         match Arc::ptr_eq(context, &self.context) {
