@@ -1,31 +1,33 @@
 //! The state that all objects of a device share. It does not keep the device's memory alive.
 
 use super::{
-    DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim, TrimHook,
+    DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim,
+    default_options,
 };
 use crate::track::DeviceContext;
 use gpumem_core::{Backend, DriverDevice};
+use gpumem_trace::{
+    RecorderOptions,
+    log::{EventLog, InitialState},
+};
 use std::{
+    fmt,
     ops::Deref,
     panic::{RefUnwindSafe, UnwindSafe},
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
 };
 
 /// The memory of a device, above the state that its streams share.
 #[derive(Debug)]
 pub struct DeviceCore<B: Backend> {
     context: Arc<DeviceContext<B>>,
-    /// Which resource serves which kind of memory.
     pub memory: ResourceTable<B>,
-    /// Objects that were dropped and not yet freed.
     pub deferred_frees: DeferredFrees<B>,
     /// Released memory that the driver does not report as free yet.
     pub late: LateMemory,
     /// Frees idle memory that is kept for transfers.
     pub trim_hook: TrimHook,
-    /// The holders of memory, by name.
     pub names: Names,
-    /// The page-locked memory.
     pub pages: PinnedPages<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
@@ -47,7 +49,6 @@ impl<B: Backend> Deref for DeviceCore<B> {
 }
 
 impl<B: Backend> DeviceCore<B> {
-    /// Takes over a device of the driver.
     pub fn new(raw: B::Device) -> Self {
         let limits = DeferredLimits::from_environment();
         let deferred_frees = DeferredFrees::new(limits, raw.info().total_memory);
@@ -63,7 +64,6 @@ impl<B: Backend> DeviceCore<B> {
         }
     }
 
-    /// Returns the state that all streams of the device share.
     #[inline]
     pub fn context(&self) -> &Arc<DeviceContext<B>> {
         &self.context
@@ -78,5 +78,41 @@ impl<B: Backend> DeviceCore<B> {
     pub(crate) fn trim_one(&self, resource: &Serving<'_, B>, how: Trim) -> usize {
         // As in `oom::retry`: what a resource says is no news of the device.
         resource.trim(how, &mut |error| self.errors.push(self.place(error)))
+    }
+
+    /// Starts a recording, unless one is running.
+    pub fn start_recording(&self, options: RecorderOptions) -> Option<Arc<EventLog>> {
+        // Resources may be the user's: they are asked without a lock.
+        let kinds = self.memory.in_use().filter_map(|(kind, resource)| {
+            let statistics = resource.report().statistics;
+            let granule = default_options(self, kind).alignment;
+            Some((kind.index()? as u8, statistics.reserved, statistics.allocated, granule))
+        });
+        let (total, kinds) = (self.raw.info().total_memory, kinds.collect());
+        self.recorder.start(|| EventLog::new(options, InitialState { device: self.name(), total, kinds }))
+    }
+}
+
+/// Frees idle memory that is kept for transfers. Set once, when the device is made.
+#[derive(Default)]
+pub struct TrimHook(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl TrimHook {
+    /// Sets the function that frees the memory. The first one stays.
+    pub fn set(&self, trim: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.set(Box::new(trim));
+    }
+
+    /// Gives the memory back.
+    pub(super) fn run(&self) {
+        if let Some(trim) = self.0.get() {
+            trim();
+        }
+    }
+}
+
+impl fmt::Debug for TrimHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrimHook").finish_non_exhaustive()
     }
 }

@@ -8,29 +8,22 @@ use std::{any::Any, sync::Arc};
 pub enum DeferredFree<B: Backend> {
     /// A block, and the number of its resource. The block names its pending uses.
     Memory {
-        /// The block.
         block: MemoryBlock<B>,
         /// The number of its resource.
         resource: u8,
     },
     /// Foreign memory: dropping its owner gives it back.
     Foreign {
-        /// The owner of the memory.
         owner: Box<dyn Any + Send + Sync>,
-        /// Its pending uses.
         uses: PendingAccesses<B>,
         /// Its bytes, for the backend.
         memory: MemoryUse,
     },
-    /// A stream.
     Stream(Arc<B::Stream>),
-    /// An event.
     Event(B::Event),
     /// The module of a kernel: dropping it unloads it.
     Module {
-        /// The owner of the program.
         module: Box<dyn Any + Send + Sync>,
-        /// Its pending uses.
         uses: PendingAccesses<B>,
     },
 }

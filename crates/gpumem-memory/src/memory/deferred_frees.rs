@@ -59,7 +59,7 @@ pub struct DeferredFrees<B: Backend> {
 
 impl<B: Backend> DeferredFrees<B> {
     pub(crate) fn new(limits: DeferredLimits, total_memory: usize) -> Self {
-        let reclaim = Self {
+        let frees = Self {
             queue: Mutex::new(VecDeque::new()),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
@@ -69,8 +69,8 @@ impl<B: Backend> DeferredFrees<B> {
             idle_host: AtomicUsize::new(0),
             deferred: AtomicUsize::new(0),
         };
-        reclaim.set_limits(limits, total_memory);
-        reclaim
+        frees.set_limits(limits, total_memory);
+        frees
     }
 
     /// Sets the limits beyond which allocations free finished items.
@@ -81,7 +81,6 @@ impl<B: Backend> DeferredFrees<B> {
         self.limit_bytes.store((total_memory as f64 * ratio).floor() as usize, Ordering::Relaxed);
     }
 
-    /// Returns the limits.
     pub fn limits(&self) -> DeferredLimits {
         let ratio = f64::from_bits(self.limit_ratio.load(Ordering::Relaxed));
         DeferredLimits { items: self.limit_items.load(Ordering::Relaxed), ratio }
@@ -277,7 +276,7 @@ impl<B: Backend> DeferredFrees<B> {
         }
         self.deferred.store(0, Ordering::Release);
         let last = core.clone();
-        let spawned = std::thread::Builder::new().name("gpumem reclaim".to_owned()).spawn(move || {
+        let spawned = std::thread::Builder::new().name("gpumem frees".to_owned()).spawn(move || {
             let _in_driver = DriverUse::new();
             if last.check("flush").is_ok() {
                 last.deferred_frees.flush_all(&last);

@@ -7,9 +7,12 @@
 
 mod adaptors;
 mod chain;
+#[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod core;
 mod defer;
+#[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod deferred_free;
+#[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod deferred_frees;
 mod deferred_limits;
 mod driver;
@@ -19,13 +22,11 @@ pub mod oom;
 mod pending_accesses;
 mod pinned_pages;
 mod pool;
-mod recording;
 mod report;
 mod resource;
 mod resource_report;
 mod resource_table;
 mod serving;
-mod trim_hook;
 
 pub use adaptors::{
     FailureInjectingResource, FailurePlan, LimitingResource, LiveAllocation, StatisticsResource,
@@ -44,7 +45,7 @@ pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics,
 pub use resource_report::ResourceReport;
 pub use resource_table::ENV_POOL;
 
-pub use self::core::DeviceCore;
+pub use self::core::{DeviceCore, TrimHook};
 pub use deferred_free::DeferredFree;
 pub use deferred_frees::DeferredFrees;
 pub use late::LateMemory;
@@ -52,4 +53,3 @@ pub use names::{Names, current_name, is_named, unnamed};
 pub use pinned_pages::{PagePin, PinnedPages};
 pub use resource_table::{ResourceTable, default_options};
 pub use serving::{ForeignResource, Serving, check_outside_resource};
-pub use trim_hook::TrimHook;

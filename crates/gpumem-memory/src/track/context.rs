@@ -1,14 +1,16 @@
-//! The state that all streams of a device share.
+//! The state that all streams of a device share, and the errors that no call could return.
 
-use super::{
-    Timeline, counters::Counters, errors::ErrorQueue, foreign_timelines::ForeignTimelinePool,
-    recorded_event::EventPool,
-};
+use super::{Timeline, counters::Counters, events::EventPool, foreign_timelines::ForeignTimelinePool};
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
 use gpumem_trace::log::Recorder;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// Most failures of streams that are gone which are kept.
 const LEFT_FAILURES: usize = 16;
@@ -18,7 +20,6 @@ const LEFT_FAILURES: usize = 16;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct DeviceContext<B: Backend> {
-    /// The driver's device.
     pub raw: B::Device,
     /// The process that opened the device.
     pub origin: ProcessGuard,
@@ -27,15 +28,11 @@ pub struct DeviceContext<B: Backend> {
     pub ordinal: usize,
     /// Why the device is lost. In a box, which leaves room for others in the line.
     lost: OnceLock<Box<str>>,
-    /// The recorder of memory events.
     pub recorder: Recorder,
-    /// Events that are not in use.
     pub events: EventPool<B>,
     /// Timelines of streams of others, to be used again.
     pub foreign_timelines: ForeignTimelinePool<B>,
-    /// Errors that no call could return.
     pub errors: ErrorQueue,
-    /// Counts of the requests to the device.
     pub counters: Arc<Counters>,
     /// The streams that are alive, so that a wait for the device can finish the pending work of each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
@@ -46,7 +43,6 @@ pub struct DeviceContext<B: Backend> {
 }
 
 impl<B: Backend> DeviceContext<B> {
-    /// Takes over a device of the driver.
     pub fn new(raw: B::Device) -> Self {
         let ordinal = raw.info().ordinal;
         Self {
@@ -66,7 +62,6 @@ impl<B: Backend> DeviceContext<B> {
         }
     }
 
-    /// Adds a stream.
     pub fn add_timeline(&self, timeline: &Arc<Timeline<B>>) {
         let mut timelines = self.timelines.lock();
         timelines.retain(|timeline| timeline.strong_count() > 0);
@@ -86,6 +81,31 @@ impl<B: Backend> DeviceContext<B> {
         let mut left = self.left_failures.lock();
         if left.len() < LEFT_FAILURES {
             left.push(error);
+        }
+    }
+
+    /// Notes that the work of `submission` is being aborted, before it is: the driver then reports success for it. It has failed,
+    /// and so has all pending work that may depend on it: later work of its stream, and that of streams that have waited for it.
+    pub fn note_aborted(&self, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
+        let mut failed = vec![(timeline.clone(), submission)];
+        let mut others = self.timelines();
+        others.retain(|other| other.id() != timeline.id());
+        // Streams that waited for it, and those that waited for these.
+        loop {
+            let depends = |other: &Arc<Timeline<B>>| {
+                let queue = other.queue.lock();
+                failed.iter().any(|(of, from)| queue.has_waited_for(of.id(), *from))
+            };
+            let Some(at) = others.iter().position(depends) else { break };
+            let other = others.swap_remove(at);
+            let first_pending = other.first_pending();
+            failed.push((other, first_pending));
+        }
+        for (timeline, from) in failed {
+            let last = timeline.last_submission();
+            if from <= last {
+                timeline.failed.note(from..=last, error, false);
+            }
         }
     }
 
@@ -154,7 +174,6 @@ impl<B: Backend> DeviceContext<B> {
         self.place(error)
     }
 
-    /// Makes an error of `operation` on this device.
     #[cold]
     #[inline(never)]
     pub fn error(&self, operation: &'static str, kind: impl Into<ErrorKind>) -> Error {
@@ -197,4 +216,27 @@ const RESETS_BITS: u32 = 32;
 /// Whether two generations are of the same device.
 pub fn is_same_device(one: u64, other: u64) -> bool {
     one >> RESETS_BITS == other >> RESETS_BITS
+}
+
+/// Most errors that are kept. Further ones push out the oldest.
+const ERRORS: usize = 64;
+
+/// Errors of a `Drop` or of a callback, until `Device::take_errors` takes them. Never returned from an unrelated call.
+#[derive(Debug, Default)]
+pub struct ErrorQueue(Mutex<VecDeque<Error>>);
+
+impl ErrorQueue {
+    /// Adds an error; a full queue drops its oldest.
+    pub fn push(&self, error: Error) {
+        tracing::error!(%error, "no call could return this error");
+        let mut queue = self.0.lock();
+        if queue.len() >= ERRORS {
+            queue.pop_front();
+        }
+        queue.push_back(error);
+    }
+
+    pub fn take(&self) -> Vec<Error> {
+        self.0.lock().drain(..).collect()
+    }
 }

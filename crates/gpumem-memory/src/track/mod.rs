@@ -7,7 +7,7 @@
 //! and the stream remembers its waits.
 //!
 //! ```text
-//!  submit on S                       lock use logs (by allocation id)
+//!  submit on S                       lock access logs (by allocation id)
 //!    └ lock S                        the same use again: nothing conflicts
 //!        └ conflicts in the logs     for each: try to lock the other timeline, reuse or record an event, wait for it
 //!            └ submission += 1           note it in the logs, unlock them
@@ -16,21 +16,18 @@
 //! With a timeline locked, another one is only ever *tried*. If another thread holds it, the first is unlocked, and the
 //! other one's lock is waited for alone. So there is no order among timelines to get wrong.
 
-mod aborted;
 mod access;
 mod access_log;
 mod callbacks;
 mod context;
 mod copy_out_queue;
 mod counters;
-mod errors;
-mod event_history;
+mod events;
 mod foreign_timelines;
 mod gate;
 mod host_wait;
 mod locked_logs;
 mod queue;
-mod recorded_event;
 mod submission;
 mod submit;
 mod timeline;
@@ -38,12 +35,11 @@ mod tracked;
 
 pub use access::{Access, Uses};
 pub use access_log::{AccessLog, QueueRef};
-pub use context::{DeviceContext, is_same_device};
+pub use context::{DeviceContext, ErrorQueue, is_same_device};
 pub use counters::{Counters, DeviceCounters};
-pub use errors::ErrorQueue;
+pub use events::RecordedEvent;
 pub use gate::{Admitted, Work, refuse_overlap};
 pub use host_wait::{Span, WaitOutcome};
-pub use recorded_event::RecordedEvent;
 pub use submit::{LentStream, Submitted};
 pub use timeline::Timeline;
 pub use tracked::Tracked;

@@ -2,7 +2,7 @@
 
 use super::{
     DeviceContext, RecordedEvent,
-    event_history::{EventHistory, Reused},
+    events::{EventHistory, Reused},
 };
 use crate::blocking;
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Event, Result, Stream as _};

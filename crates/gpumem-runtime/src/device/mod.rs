@@ -6,7 +6,6 @@ mod host_ready;
 mod kept;
 mod memory;
 mod open;
-mod registry;
 mod reset;
 mod staging;
 
@@ -59,7 +58,7 @@ impl<B: Backend> RefUnwindSafe for DeviceShared<B> {}
 impl<B: Backend> Device<B> {
     /// Takes a device that was opened through the backend itself.
     pub fn from_raw(raw: B::Device) -> Self {
-        registry::device(raw)
+        open::device(raw)
     }
 
     fn new(raw: B::Device) -> Self {
@@ -97,18 +96,12 @@ impl<B: Backend> Device<B> {
     }
 
     /// Returns what the device can do. No driver call.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// if device.capabilities().managed {
     ///     let array = device.managed_array::<f32, _>(1000, gpumem_core::Attach::Global)?;
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn capabilities(&self) -> &Capabilities {
         self.0.core.raw.capabilities()
@@ -121,18 +114,6 @@ impl<B: Backend> Device<B> {
 
     /// Returns free and total memory in bytes, as the driver reports them.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let memory = device.memory_info()?;
-    /// println!("{} of {} bytes are free", memory.free, memory.total);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn memory_info(&self) -> Result<MemoryInfo> {
@@ -141,18 +122,12 @@ impl<B: Backend> Device<B> {
     }
 
     /// Returns counts of the runtime's requests to the device so far; zeros in a forked child.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let before = device.counters();
     /// let array = device.device_array::<f32, _>(1000)?;
     /// assert_eq!(device.counters().fills, before.fills + 1);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn counters(&self) -> DeviceCounters {
         match self.0.core.origin.is_valid() {
@@ -163,19 +138,6 @@ impl<B: Backend> Device<B> {
 
     /// Takes the errors of `Drop` implementations and callbacks. Oldest first, at most 64. In a forked child there is one,
     /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild).
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// for error in device.take_errors() {
-    ///     eprintln!("{error}"); // what a `Drop` or a callback could not return
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn take_errors(&self) -> Vec<gpumem_core::Error> {
         match self.0.core.check_process("take_errors") {
             Ok(()) => self.0.core.errors.take(),
@@ -184,19 +146,13 @@ impl<B: Backend> Device<B> {
     }
 
     /// Waits until everything on the device is done, including work of other libraries.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let stream = device.stream()?;
     /// let mut array = stream.device_array::<f32, _>(1000)?;
     /// stream.fill(&mut array, 1.0)?;
     /// device.synchronize()?; // the fill is done
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -230,17 +186,13 @@ impl<B: Backend> Device<B> {
     /// driver calls each, some 50 ns, if no context or another one is current.
     ///
     /// ```
-    /// # use gpumem_runtime::Device;
-    /// # use gpumem_host::Host;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::<Host>::open("host")?;
+    /// # use {gpumem_runtime::Device, gpumem_host::Host}; let device = Device::<Host>::open("host")?;
     /// let stream = device.stream()?;
     /// device.with_current(|| {
     ///     let mut array = stream.device_array::<f32, _>(1024)?;
     ///     (0..100).try_for_each(|step| stream.fill(&mut array, step as f32))
     /// })?;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// Restores the previous one afterwards, also if `work` panics. If `work` pushes contexts with the driver's own
@@ -268,18 +220,6 @@ impl<B: Backend> Device<B> {
     ///
     /// If the driver frees memory with a delay (ROCm), this waits while the free memory grows, so that
     /// [`memory_info`](Self::memory_info) returns what is free.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// drop(device.device_array::<f32, _>(1 << 20)?); // the pool keeps the memory
-    /// device.flush()?; // the driver has it back
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     /// Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback. Returns
@@ -309,18 +249,12 @@ impl<B: Backend> Device<B> {
 
     /// Sets how memory of the caller is moved from now on: with how many threads, in which pieces. Numbers that make
     /// no sense on this machine are brought within its bounds.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let mut options = device.transfer_options();
     /// options.threads = 2;
     /// device.set_transfer_options(options);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn set_transfer_options(&self, options: TransferOptions) {
         if self.0.core.origin.is_valid() {
@@ -400,17 +334,6 @@ impl<B: Backend> PartialEq for Device<B> {
 impl<B: Backend> Eq for Device<B> {}
 
 /// The [`name`](Device::name), under which [`open`](Device::open) finds the device. [`info`](Device::info) says more.
-///
-/// # Examples
-/// ```
-/// # use gpumem_host::Host;
-/// # type Device = gpumem_runtime::Device<Host>;
-/// # fn main() -> gpumem_core::Result<()> {
-/// let device = Device::open("host")?;
-/// assert_eq!(Device::open(&device.to_string())?, device);
-/// # Ok(())
-/// # }
-/// ```
 impl<B: Backend> fmt::Display for Device<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.name())

@@ -1,22 +1,46 @@
-//! Opening and listing devices.
+//! Opening and listing devices. Each is one, however often it is opened.
 
-use crate::Device;
-use gpumem_core::{Backend, DeviceInfo, DeviceSelector, Result};
+use super::{Device, DeviceShared};
+use gpumem_core::{Backend, DeviceInfo, DeviceSelector, DriverDevice as _, Result, process::PerProcess};
+use parking_lot::Mutex;
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
+
+type Key = (TypeId, &'static str, usize);
+type Devices = Mutex<HashMap<Key, Box<dyn Any + Send + Sync>>>;
+
+/// The devices of each process: a forked child opens its own.
+static DEVICES: PerProcess<Devices> = PerProcess::new(Mutex::default);
+
+/// The device for `raw`: the one that is open already, or a new one.
+pub(super) fn device<B: Backend>(raw: B::Device) -> Device<B> {
+    let info = raw.info();
+    let key = (TypeId::of::<B>(), info.backend, info.ordinal);
+    let mut devices = DEVICES.get().lock();
+    let open = devices
+        .get(&key)
+        .and_then(|device| device.downcast_ref::<Weak<DeviceShared<B>>>())
+        .and_then(Weak::upgrade);
+    if let Some(inner) = open {
+        return Device::of_inner(inner);
+    }
+    let device = Device::new(raw);
+    devices.insert(key, Box::new(Arc::downgrade(device.inner())));
+    device
+}
 
 impl<B: Backend> Device<B> {
     /// Opens a device by name: `cuda:1`, `roc:0`, `host`, a PCI address or a UUID after the colon
     /// (see [`DeviceSelector`]). Opening it again gives the same device.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
+    /// # type Device = gpumem_runtime::Device<gpumem_host::Host>;
     /// let device = Device::open("host")?; // or "cuda:1", "roc:0", "cuda:uuid-.."
     /// assert_eq!(device.name(), "host:0");
     /// assert!(Device::open("host:7").is_err());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -50,16 +74,11 @@ impl<B: Backend> Device<B> {
 
     /// Opens the device of a program that names none. Over all enabled backends: the device in `GPUMEM_DEVICE`, or else
     /// the first device of the first enabled backend in the order cuda, roc, host. It never falls back to another one.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
+    /// # type Device = gpumem_runtime::Device<gpumem_host::Host>;
     /// let device = Device::open_default()?;
     /// println!("{}", device.info());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -72,17 +91,6 @@ impl<B: Backend> Device<B> {
     /// Opens the first device that works, in the order cuda, roc, host. This is for programs that run anywhere.
     /// Devices that were skipped are logged through `tracing`. `GPUMEM_DEVICE` overrides it.
     ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// let device = Device::open_first_available()?;
-    /// assert!(!device.name().is_empty());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// Returns [`Load`](gpumem_core::ErrorKind::Load) if no backend has a device that opens. With `GPUMEM_DEVICE`
     /// set, as [`open`](Self::open).
@@ -91,17 +99,12 @@ impl<B: Backend> Device<B> {
     }
 
     /// Lists the devices that can be opened, of all enabled backends that have a driver here.
-    ///
-    /// # Examples
     /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
+    /// # type Device = gpumem_runtime::Device<gpumem_host::Host>;
     /// for info in Device::list()? {
     ///     println!("{info}");
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     ///
     /// # Errors

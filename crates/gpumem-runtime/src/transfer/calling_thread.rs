@@ -8,11 +8,10 @@
 use super::{
     ArrayRef, Direction, abort,
     chunks::for_each_chunk,
-    copy_side::CopySide,
-    enqueue::enqueue,
-    host_span::HostSpan,
-    progress::{Progress, ProgressFn},
+    copy_side::{CopySide, enqueue},
     region_loop::RegionLoop,
+    sides::HostSpan,
+    state::{Progress, ProgressFn},
     torn::{note_torn, note_written},
 };
 use crate::{
@@ -158,8 +157,6 @@ fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool
 }
 
 /// Copies everything at once, or in chunks if progress is reported, and returns when it is done.
-///
-/// # Errors
 /// Returns the failure of the copy, and [`ErrorKind::Cancelled`] if `progress` ends it.
 pub(super) fn copy<B: Backend>(
     timeline: &Arc<Timeline<B>>,
@@ -211,7 +208,7 @@ fn direct<B: Backend>(
     let mut calls = 0;
     let outcome = timeline.submit(operation, &[access], |raw| {
         // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
-        // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
+        // ordered by its access log; the two do not overlap, and destination elements do not (checked before).
         unsafe {
             enqueue(
                 timeline,

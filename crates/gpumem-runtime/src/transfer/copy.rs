@@ -1,9 +1,10 @@
 //! Copies between any two arrays of the library, in stream order.
 
 use super::{
-    ArrayRef, cross_backend,
+    ArrayRef,
+    copy_side::is_one_backend,
+    cross_backend,
     device_copy::{copy_nest, copy_run, needs_host, run_between},
-    enqueue::is_one_backend,
     pageable,
     region_loop::RegionLoop,
     zeros,
@@ -15,8 +16,6 @@ use std::sync::Arc;
 
 /// Enqueues a copy of elements of `T` and returns its submission index. Where the driver has no means for the two
 /// layouts or the two devices, the elements go through host memory, and the call waits for the source.
-///
-/// # Errors
 /// Returns an error if the shapes differ or the two sides overlap, and the driver's error. Nothing is being written
 /// after an error.
 pub(crate) fn copy<T: Element, B: Backend>(

@@ -2,8 +2,7 @@
 
 use super::{
     TUNING,
-    copy_side::{CopySide, choose_kernel},
-    enqueue::is_one_backend,
+    copy_side::{CopySide, choose_kernel, is_one_backend},
     region_loop::RegionLoop,
 };
 use crate::{

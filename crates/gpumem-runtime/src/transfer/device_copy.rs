@@ -2,8 +2,7 @@
 
 use super::{
     ArrayRef, TUNING,
-    copy_side::{CopySide, choose_kernel},
-    enqueue::{Boundaries, enqueue, is_one_backend},
+    copy_side::{Boundaries, CopySide, choose_kernel, enqueue, is_one_backend},
     region_loop::RegionLoop,
     torn::{note_torn, note_written},
 };
@@ -54,7 +53,7 @@ pub(super) fn copy_run<B: Backend>(
     let submitted = timeline.submit(operation, &accesses, |raw| {
         timeline.counters.count_copy();
         // SAFETY: both runs lie in live allocations (checked when the arrays were made), which are two and share no bytes,
-        // and which the use logs keep alive and ordered.
+        // and which the access logs keep alive and ordered.
         unsafe { raw.copy(&region) }
     })?;
     note_written(timeline, destination);
@@ -75,8 +74,6 @@ pub(super) fn needs_host<B: Backend>(
 
 /// Enqueues the copy of a nest of loops, which has elements, and returns its submission index. The two sides are what was
 /// admitted.
-///
-/// # Errors
 /// Returns the driver's error. Nothing is being written after an error.
 pub(super) fn copy_nest<B: Backend>(
     timeline: &Arc<Timeline<B>>,

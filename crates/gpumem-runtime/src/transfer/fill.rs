@@ -3,7 +3,7 @@
 use super::{
     ArrayRef, TUNING,
     copy::copy,
-    enqueue::Boundaries,
+    copy_side::Boundaries,
     pageable::{Upload, upload},
     region_loop::RegionLoop,
     registration_boundaries::split_at_boundaries,
@@ -68,7 +68,7 @@ fn set_run<B: Backend>(
     let fill = Fill { address, pattern, count, rows: 1, pitch: bytes };
     let submitted = timeline.submit(operation, &[access], |raw| {
         timeline.counters.count_fill();
-        // SAFETY: the run lies in a live allocation, which the use log keeps alive and ordered; it starts at a multiple of
+        // SAFETY: the run lies in a live allocation, which the access log keeps alive and ordered; it starts at a multiple of
         // the pattern.
         unsafe { raw.fill(&fill) }
     })?;
@@ -114,7 +114,7 @@ fn set<B: Backend>(
                     let (count, pitch) = (region.bytes / pattern.bytes(), region.destination.pitch[0]);
                     let fill = Fill { address, pattern, count, rows: region.rows, pitch };
                     timeline.counters.count_fill();
-                    // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start
+                    // SAFETY: the rows lie in a live allocation, which the access log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
                     unsafe { raw.fill(&fill)? };
                     calls += 1;

@@ -6,13 +6,12 @@
 //! [pipeline](super::pipeline).
 
 use super::{
-    ArrayRef, Direction, TUNING, calling_thread,
+    ArrayRef, Direction, ProgressFn, TUNING, calling_thread,
     copy_side::can_pack,
     device_copy::copy_nest,
-    host_span::{HostSpan, nest_of},
     pipeline::StagingPipeline,
-    progress::ProgressFn,
     region_loop::RegionLoop,
+    sides::{HostSpan, nest_of},
     single_block,
     torn::note_written,
 };

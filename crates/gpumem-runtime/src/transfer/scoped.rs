@@ -6,8 +6,8 @@
 
 use super::{
     ArrayRef,
-    host_span::{HostSpan, nest_of},
     pipeline::{Parked, ParkedDownload, StagingPipeline},
+    sides::{HostSpan, nest_of},
 };
 use crate::{Device, layout::CopyNest};
 use gpumem_core::{Backend, Element, Result};

@@ -9,7 +9,7 @@
 use super::{
     ArrayRef, Direction, Staging, TUNING, Upload,
     calling_thread::{run_of, run_to},
-    host_span::HostSpan,
+    sides::HostSpan,
     store_policy::{StorePolicy, copy_run},
     torn::{note_torn, note_written},
 };
@@ -190,7 +190,7 @@ fn enqueue<B: Backend>(
     let region = CopyRegion::linear(from, to, piece.len());
     let submitted = timeline.submit(operation, &accesses, |raw| {
         timeline.counters.count_copy();
-        // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
+        // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their access logs.
         unsafe { raw.copy(&region) }
     })?;
     Ok(submitted.submission)
@@ -202,7 +202,7 @@ fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
     !timeline.context.raw.capabilities().pageable_direct && may_block("copy").is_ok()
 }
 
-/// Whether the run is of this device, and needs no look at anything but the use log.
+/// Whether the run is of this device, and needs no look at anything but the access log.
 fn is_simple<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     array_ref: ArrayRef<'_, B>,

@@ -2,11 +2,10 @@
 
 use super::{
     ArrayRef, Direction, Staging, TUNING,
-    copy_side::CopySide,
-    enqueue::enqueue,
+    copy_side::{CopySide, enqueue},
     gather_scatter,
-    host_span::HostSpan,
     region_loop::RegionLoop,
+    sides::HostSpan,
     store_policy::{StorePolicy, copy_run},
     torn::note_torn,
 };
@@ -64,7 +63,7 @@ impl<'a, B: Backend> Staged<'a, B> {
             Access::write(memory, self.layout.extent()),
         ];
         timeline.submit(operation, &accesses, |raw| {
-            // SAFETY: the block and the source's memory are alive and ordered by their use logs; they share no bytes,
+            // SAFETY: the block and the source's memory are alive and ordered by their access logs; they share no bytes,
             // and elements in the block do not overlap.
             unsafe {
                 enqueue(
@@ -105,7 +104,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         };
         let mut calls = 0;
         let submitted = timeline.submit(operation, &accesses, |raw| {
-            // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no bytes,
+            // SAFETY: the block and the device's memory are alive and ordered by their access logs; they share no bytes,
             // and destination elements do not overlap.
             unsafe {
                 enqueue(

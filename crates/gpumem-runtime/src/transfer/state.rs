@@ -1,9 +1,6 @@
 //! State that the threads of one transfer share: its progress, whether it goes on, and the error.
 
-use super::{
-    Staging, TUNING,
-    progress::{Progress, ProgressFn},
-};
+use super::{Staging, TUNING};
 use crate::{Device, event_count::EventCount};
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, StreamKind};
 use gpumem_memory::{may_block, track::Timeline};
@@ -15,6 +12,18 @@ use std::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
+
+/// How far a transfer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Bytes that have been moved, or handed to the copy engine.
+    pub done: u64,
+    /// Bytes of the whole transfer.
+    pub total: u64,
+}
+
+/// The callback between two pieces of a transfer, on the calling thread. `Break` ends the transfer.
+pub(crate) type ProgressFn<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Whether the calling thread moves a transfer alone: a stream of one thread can be used by no other; and a thread that must not
 /// block must not delegate blocking work either.
@@ -82,8 +91,6 @@ impl<'a, B: Backend> TransferState<'a, B> {
 
     /// Has the calling thread `submit` and the others `help`, and returns the last submission index when all have
     /// returned. The former gets a function to call whenever more is done.
-    ///
-    /// # Errors
     /// Returns the first failure. Nothing of the transfer is running any more then, on the device neither.
     pub(super) fn run(
         &self,
@@ -193,8 +200,6 @@ impl<'a, B: Backend> TransferState<'a, B> {
     }
 
     /// Waits for all copies, which have been enqueued.
-    ///
-    /// # Errors
     /// Returns the first failure of work of the stream from the first copy to the last.
     pub(super) fn wait_for_all(&self) -> Result<()> {
         let (first, last) = (self.first.load(Ordering::Relaxed), self.submission.load(Ordering::Relaxed));

@@ -1,8 +1,9 @@
-//! Poisons the destination of a transfer that failed half-way, and clears poison after one that succeeded.
+//! What follows when a transfer ends: poison for the destination of one that failed half-way, no more poison after one that
+//! succeeded, and the end of the process where borrowed memory may still be in use.
 
 use super::{ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
-use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Space};
+use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Result, Space};
 use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
@@ -45,4 +46,14 @@ fn clear<B: Backend>(destination: ArrayRef<'_, B>) {
         }
         Ok::<_, std::convert::Infallible>(())
     });
+}
+
+/// Law 3, the one exception to law 7: memory that a device may still be using must not go back to its owner.
+pub fn abort(operation: &'static str, result: Result<()>) -> ! {
+    let reason = result.err().map_or_else(String::new, |error| error.to_string());
+    eprintln!(
+        "gpumem: {operation}: neither the stream nor the device could be waited for ({reason}); borrowed memory may \
+         still be in use, so the process ends here"
+    );
+    std::process::abort()
 }

@@ -23,12 +23,10 @@ mod staged_chunk;
 mod submitter;
 
 use super::{
-    ArrayRef, TUNING,
-    direction::Direction,
-    host_span::HostSpan,
+    ArrayRef, Direction, ProgressFn, TUNING,
     prefault::Prefault,
-    progress::ProgressFn,
     registration_boundaries::split_at_boundaries,
+    sides::HostSpan,
     staged::Staged,
     state::{TransferState, is_alone},
     store_policy::StorePolicy,
@@ -170,8 +168,6 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// # Safety
     /// The caller's memory is valid for the pair during this call; in a download, for writes, and no other code uses
     /// it.
-    ///
-    /// # Errors
     /// Returns the first failure. Nothing of the transfer is running any more then, and no memory of the caller's is
     /// used.
     pub(super) unsafe fn run(&self, nest: &CopyNest, progress: Option<ProgressFn<'_>>) -> Result<u64> {
@@ -185,8 +181,6 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     }
 
     /// Waits for the copies of an upload.
-    ///
-    /// # Errors
     /// Returns the failure of one of them, or of work in between.
     pub(super) fn wait_for_all(&self) -> Result<()> {
         self.state.wait_for_all()
@@ -196,9 +190,6 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// and then without a wait.
     ///
     /// # Safety
-    /// As for [`run`](Self::run).
-    ///
-    /// # Errors
     /// As for [`run`](Self::run).
     pub(super) unsafe fn run_and_park(&self, nest: &CopyNest) -> Result<Parked<B>> {
         let submitter = RefCell::new(Submitter::new(self, nest));
@@ -322,8 +313,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let submitted = timeline.submit(operation, &accesses, |raw| {
             split_at_boundaries(&region, memory.boundaries(), &mut |region| {
                 timeline.counters.count_copy();
-                // SAFETY: the block and the device's memory are alive and ordered by their use logs; both have these bytes, and
-                // threads fill other parts of the block.
+                // SAFETY: the block and the device's memory are alive and ordered by their access logs; both have these
+                // bytes, and threads fill other parts of the block.
                 unsafe { raw.copy(region) }
             })
         })?;

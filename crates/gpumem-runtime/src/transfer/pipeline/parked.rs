@@ -3,7 +3,7 @@
 use super::staged_chunk::StagedChunk;
 use crate::{
     Device,
-    transfer::{direction::Direction, host_span::HostSpan, store_policy::StorePolicy},
+    transfer::{Direction, sides::HostSpan, store_policy::StorePolicy},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -46,8 +46,6 @@ impl<B: Backend> ParkedDownload<B> {
     ///
     /// # Safety
     /// The caller's memory is valid for writes, and no other code uses it; the copies into the blocks are done.
-    ///
-    /// # Errors
     /// Returns the first failure. No thread uses the caller's memory any more then.
     pub(in crate::transfer) unsafe fn copy_out(&self) -> Result<()> {
         for chunk in &self.chunks {

@@ -38,7 +38,6 @@ impl PartMarks {
         Self { opened, slots, ..Self::whole(parts) }
     }
 
-    /// Returns the number of parts.
     pub(in crate::transfer) fn parts(&self) -> usize {
         self.parts
     }

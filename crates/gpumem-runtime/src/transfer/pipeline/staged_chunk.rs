@@ -4,10 +4,9 @@ use super::part_marks::PartMarks;
 use crate::{
     layout::CopyNest,
     transfer::{
-        Staging,
+        Direction, Staging,
         chunks::Chunks,
-        direction::Direction,
-        host_span::HostSpan,
+        sides::HostSpan,
         staged::{Staged, move_nest, move_run},
         store_policy::StorePolicy,
     },
@@ -72,7 +71,6 @@ impl<B: Backend> StagedChunk<B> {
         Arc::new(Self { staging, piece, marks, parts, next: OnceLock::new() })
     }
 
-    /// Returns the bytes of the piece.
     pub(super) fn bytes(&self) -> usize {
         self.piece.len * self.piece.item
     }
@@ -100,8 +98,6 @@ impl<B: Backend> StagedChunk<B> {
     }
 
     /// Makes the block ready for the host to write it, or to read a copy's data. Call it before parts are moved.
-    ///
-    /// # Errors
     /// Returns an error if the block cannot be used, and in a download if its contents are unknown.
     pub(super) fn show_to_host(&self, operation: &'static str, direction: Direction) -> Result<()> {
         let memory = self.staging.memory();
@@ -121,8 +117,6 @@ impl<B: Backend> StagedChunk<B> {
     /// # Safety
     /// The caller's memory is valid for the part, for writes in a download. The part is open, and moved by this call alone.
     /// [`show_to_host`](Self::show_to_host) has succeeded.
-    ///
-    /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the host does not see page-locked memory.
     pub(super) unsafe fn move_part(
         &self,

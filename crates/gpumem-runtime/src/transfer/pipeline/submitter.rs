@@ -4,7 +4,7 @@ use super::{Parked, StagingPipeline, open_chunk::OpenChunk, staged_chunk::Staged
 use crate::{
     event_count::spin_until,
     layout::CopyNest,
-    transfer::{Staging, TUNING, chunks::Chunks, direction::Direction},
+    transfer::{Direction, Staging, TUNING, chunks::Chunks},
 };
 use gpumem_core::{Backend, Result};
 use std::{

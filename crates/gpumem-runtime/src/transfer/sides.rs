@@ -1,11 +1,59 @@
-//! Memory of the caller, as transfers see it.
+//! The sides of a transfer: elements in memory of the library, memory of the caller, and which way the elements go.
 
-use super::ArrayRef;
-use crate::layout::{CopyNest, Layout};
-use gpumem_core::{Backend, Element, Error, Result};
-use gpumem_memory::{may_block, track::Timeline};
+use crate::{
+    Device,
+    device::AllocationRef,
+    layout::{CopyNest, Layout},
+};
+use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
+use gpumem_memory::{
+    may_block,
+    track::{Access, Timeline},
+};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::sync::Arc;
+
+/// Which way the elements go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    HostToDevice,
+    DeviceToHost,
+}
+
+/// Elements somewhere in memory of the library.
+#[derive(Debug)]
+pub struct ArrayRef<'a, B: Backend> {
+    pub memory: &'a AllocationRef<B>,
+    pub layout: &'a Layout,
+}
+
+impl<B: Backend> Clone for ArrayRef<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for ArrayRef<'_, B> {}
+
+impl<'a, B: Backend> ArrayRef<'a, B> {
+    pub fn new(memory: &'a AllocationRef<B>, layout: &'a Layout) -> Self {
+        Self { memory, layout }
+    }
+
+    /// The use of the elements by a piece of work.
+    #[inline]
+    pub fn access(self, write: bool) -> Access<'a, B> {
+        Access::new(self.memory, self.layout.extent(), write).of_elements(self.layout)
+    }
+
+    /// Returns the device of the memory.
+    /// Returns [`ErrorKind::InvalidArgument`] if it has none.
+    pub(super) fn device(self, operation: &'static str) -> Result<&'a Device<B>> {
+        let why = "the memory has no device";
+        let fail = || self.memory.context().error(operation, ErrorKind::InvalidArgument { why });
+        self.memory.device().ok_or_else(fail)
+    }
+}
 
 /// The caller's memory: the address of its lowest element, and its layout from there.
 #[derive(Debug)]
