@@ -1,6 +1,9 @@
 //! Reads a trace from a file, and rejects contradictions in it.
 
-use super::format::{FORMAT, Trace, TraceEventKind};
+use crate::{
+    format::{FORMAT, Trace, TraceEventKind},
+    indices::{ABSENT, Table},
+};
 use serde::Deserialize;
 
 /// Why a text is no trace.
@@ -82,17 +85,14 @@ impl Trace {
     /// # Errors
     /// Returns the first contradiction.
     pub fn check(&self) -> Result<(), TraceError> {
-        let (devices, streams) = (self.devices.len(), self.streams.len());
+        let lengths = self.lengths();
+        let absent = |(table, index): (Table, &mut u32)| {
+            (*index as usize >= lengths[table as usize]).then_some(ABSENT[table as usize])
+        };
         for (index, allocation) in self.allocations.iter().enumerate() {
             let wrong = |why| Err(TraceError::Inconsistent { what: "allocation", index, why });
-            let is_of = |index: Option<u32>, len| index.is_none_or(|index| (index as usize) < len);
-            if allocation.device as usize >= devices || !is_of(allocation.stream, streams) {
-                return wrong("it names a device or a stream that is not there");
-            }
-            if !is_of(allocation.name, self.names.len())
-                || !is_of(allocation.operation, self.operations.len())
-            {
-                return wrong("its name or its operation is not there");
+            if let Some(why) = allocation.clone().indices().find_map(absent) {
+                return wrong(why);
             }
             if !allocation.align.is_power_of_two() {
                 return wrong("its alignment is no power of two");
@@ -110,8 +110,8 @@ impl Trace {
                 return wrong("its time lies before the event before it, or after the end");
             }
             last = event.time;
-            if event.thread as usize >= self.threads.len() {
-                return wrong("it names a thread that is not there");
+            if let Some(why) = { *event }.indices().find_map(absent) {
+                return wrong(why);
             }
             if let Err(why) = self.check_event(&event.what, &mut states) {
                 return wrong(why);
@@ -133,60 +133,29 @@ impl Trace {
         starts.chain(made).chain(driver).try_fold(0, add).is_some()
     }
 
+    /// Follows the life of the memory of an event.
     fn check_event(&self, what: &TraceEventKind, states: &mut [State]) -> Result<(), &'static str> {
-        let is_stream = |stream: u32| (stream as usize) < self.streams.len();
-        let memory = match *what {
-            TraceEventKind::Allocate { memory }
-            | TraceEventKind::Fail { memory }
-            | TraceEventKind::Free { memory }
-            | TraceEventKind::Use { memory, .. } => memory as usize,
-            TraceEventKind::Wait { stream, of, .. } => {
-                let both = stream.is_none_or(is_stream) && is_stream(of);
-                return if both { Ok(()) } else { Err("it names a stream that is not there") };
-            }
-            TraceEventKind::Collective { stream, operation, .. } => {
-                let are_there = is_stream(stream) && (operation as usize) < self.operations.len();
-                return if are_there {
-                    Ok(())
-                } else {
-                    Err("it names a stream or an operation that is not there")
-                };
-            }
-            TraceEventKind::Reserve { device, .. } | TraceEventKind::Release { device, .. } => {
-                let is_device = (device as usize) < self.devices.len();
-                return if is_device { Ok(()) } else { Err("it names a device that is not there") };
-            }
+        use TraceEventKind::{Allocate, Fail, Free, Use};
+        let (Allocate { memory } | Fail { memory } | Free { memory } | Use { memory, .. }) = *what else {
+            return Ok(());
         };
-        let (Some(state), Some(allocation)) = (states.get_mut(memory), self.allocations.get(memory)) else {
-            return Err("it names an allocation that is not there");
-        };
-        match (*what, *state) {
-            (TraceEventKind::Allocate { .. } | TraceEventKind::Fail { .. }, State::Alive | State::Gone) => {
+        let (state, allocation) = (&mut states[memory as usize], &self.allocations[memory as usize]);
+        match (what, *state) {
+            (Allocate { .. } | Fail { .. }, State::Alive | State::Gone) => {
                 return Err("it makes memory of which something was said before");
             }
-            (TraceEventKind::Free { .. } | TraceEventKind::Use { .. }, State::Gone) => {
-                return Err("it uses or frees memory that is gone");
-            }
-            (
-                TraceEventKind::Allocate { .. } | TraceEventKind::Fail { .. } | TraceEventKind::Free { .. },
-                _,
-            ) if allocation.kind.is_none() => {
+            (Free { .. } | Use { .. }, State::Gone) => return Err("it uses or frees memory that is gone"),
+            (Allocate { .. } | Fail { .. } | Free { .. }, _) if allocation.kind.is_none() => {
                 return Err("foreign memory is not made or freed");
             }
-            (TraceEventKind::Use { from, bytes, stream, operation, .. }, _) => {
-                if from.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
-                    return Err("it uses bytes past the end");
-                }
-                if !stream.is_none_or(is_stream) || operation as usize >= self.operations.len() {
-                    return Err("it names a stream or an operation that is not there");
-                }
+            (Use { from, bytes, .. }, _)
+                if from.checked_add(*bytes).is_none_or(|end| end > allocation.bytes) =>
+            {
+                return Err("it uses bytes past the end");
             }
             _ => {}
         }
-        *state = match what {
-            TraceEventKind::Free { .. } | TraceEventKind::Fail { .. } => State::Gone,
-            _ => State::Alive,
-        };
+        *state = if matches!(what, Free { .. } | Fail { .. }) { State::Gone } else { State::Alive };
         Ok(())
     }
 }

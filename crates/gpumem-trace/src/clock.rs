@@ -1,20 +1,17 @@
 //! The time of events: the processor's counter where it can be trusted, which takes a fraction of what a system clock takes.
 
 use gpumem_core::process::{OnceBeforeFork, PerProcess};
+#[cfg(not(miri))]
+use quanta::Clock as Counter;
 
-/// The clock of the process. Its numbers only mean something to [`Clock::nanoseconds`].
+/// The clock of the process, with its ticks when it was first asked. Its numbers only mean something to
+/// [`Clock::nanoseconds`].
 #[derive(Debug)]
-pub struct Clock {
-    #[cfg(not(miri))]
-    inner: Option<quanta::Clock>,
-    #[cfg(miri)]
-    inner: std::time::Instant,
-    epoch: u64,
-}
+pub struct Clock(Option<(Counter, u64)>);
 
 static CLOCK: OnceBeforeFork<Clock> = OnceBeforeFork::new();
 /// Counts nothing: for a forked child that cannot record, because its parent was measuring the counter at the fork.
-static STOPPED: PerProcess<Clock> = PerProcess::new(Clock::stopped);
+static STOPPED: PerProcess<Clock> = PerProcess::new(|| Clock(None));
 
 /// The one clock, so that recordings of several devices can be laid over each other.
 #[inline]
@@ -27,57 +24,46 @@ pub fn is_available() -> bool {
     CLOCK.get_or_init(Clock::new).is_some()
 }
 
-#[cfg(not(miri))]
 impl Clock {
-    fn stopped() -> Self {
-        Self { inner: None, epoch: 0 }
-    }
-
     fn new() -> Self {
-        let inner = quanta::Clock::new();
-        let epoch = inner.raw();
-        Self { inner: Some(inner), epoch }
+        let counter = Counter::new();
+        let epoch = counter.raw();
+        Self(Some((counter, epoch)))
     }
 
     /// Returns the ticks now.
     #[inline]
     pub fn now(&self) -> u64 {
-        self.inner.as_ref().map_or(0, quanta::Clock::raw)
+        self.0.as_ref().map_or(0, |(counter, _)| counter.raw())
     }
 
     /// Nanoseconds since the clock was first asked.
     pub fn nanoseconds(&self, now: u64) -> u64 {
-        self.inner.as_ref().map_or(0, |inner| inner.delta_as_nanos(self.epoch, now))
+        self.0.as_ref().map_or(0, |(counter, epoch)| counter.delta_as_nanos(*epoch, now))
     }
 
     /// Nanoseconds of so many of its ticks.
     pub fn ticks(&self, ticks: u64) -> u64 {
-        self.inner.as_ref().map_or(0, |inner| inner.delta_as_nanos(0, ticks))
+        self.0.as_ref().map_or(0, |(counter, _)| counter.delta_as_nanos(0, ticks))
     }
 }
 
+/// Miri has no counter of a processor.
 #[cfg(miri)]
-impl Clock {
-    fn stopped() -> Self {
-        Self::new()
-    }
+#[derive(Debug)]
+struct Counter(std::time::Instant);
 
+#[cfg(miri)]
+impl Counter {
     fn new() -> Self {
-        Self { inner: std::time::Instant::now(), epoch: 0 }
+        Self(std::time::Instant::now())
     }
 
-    /// Returns the ticks now.
-    pub fn now(&self) -> u64 {
-        self.inner.elapsed().as_nanos() as u64
+    fn raw(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
     }
 
-    /// Returns the nanoseconds since the clock was first asked.
-    pub fn nanoseconds(&self, now: u64) -> u64 {
-        now - self.epoch
-    }
-
-    /// Returns the nanoseconds of so many ticks.
-    pub fn ticks(&self, ticks: u64) -> u64 {
-        ticks
+    fn delta_as_nanos(&self, from: u64, to: u64) -> u64 {
+        to.saturating_sub(from)
     }
 }

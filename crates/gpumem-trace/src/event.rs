@@ -1,13 +1,23 @@
-//! One event as it is written down.
+//! One event as it is kept while the program runs.
 
+use crate::format::TraceKind;
 use gpumem_core::MemoryKind;
+use std::sync::Arc;
+
+/// An event with its time, in ticks of the clock, and its thread.
+#[derive(Debug)]
+pub(crate) struct TimedEvent {
+    pub(crate) time: u64,
+    pub(crate) thread: u32,
+    pub(crate) event: LogEvent,
+}
 
 /// An event. Streams and allocations are their numbers in this process; stream 0 means no stream, or the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum LogEvent {
     Allocate {
-        request: AllocationInfo,
         id: u64,
+        request: AllocationInfo,
     },
     /// A request that found no memory.
     Fail {
@@ -16,7 +26,7 @@ pub(crate) enum LogEvent {
     Free {
         id: u64,
         bytes: u64,
-        kind: u8,
+        kind: Option<TraceKind>,
     },
     Use {
         id: u64,
@@ -26,23 +36,23 @@ pub(crate) enum LogEvent {
         submission: u64,
         operation: &'static str,
         write: bool,
-        /// The slot of the kind; [`FOREIGN`] for foreign memory.
-        kind: u8,
+        /// `None` for foreign memory.
+        kind: Option<TraceKind>,
     },
     /// `stream` waits until `of` has reached `submission`; the host, where `stream` is 0, has done so for that long.
     Wait {
         stream: u64,
         of: u64,
         submission: u64,
-        nanoseconds: u64,
+        took: u64,
     },
     /// A resource has got so much from the driver, or given it back.
     Reserve {
         bytes: i64,
-        kind: u8,
+        kind: TraceKind,
     },
-    /// An operation of several ranks has ended on a stream.
-    Collective(CollectiveInfo),
+    /// An operation of several ranks has ended on a stream. Boxed, or every event would be larger for it.
+    Collective(Box<CollectiveInfo>),
 }
 
 /// An operation of one of several ranks that has ended.
@@ -65,14 +75,13 @@ pub struct CollectiveInfo {
 }
 
 /// A request for memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct AllocationInfo {
     pub(crate) bytes: u64,
     pub(crate) stream: u64,
     pub(crate) operation: &'static str,
-    /// The number of the name on the log, plus 1; 0 for none.
-    pub(crate) name: u32,
-    pub(crate) kind: u8,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) kind: Option<TraceKind>,
     /// The alignment is a power of two: this one.
     pub(crate) align: u8,
     pub(crate) host_first: bool,
@@ -87,22 +96,13 @@ impl AllocationInfo {
         stream: u64,
         host_first: bool,
     ) -> Self {
-        let (kind, align) = (kind_byte(kind), align.trailing_zeros() as u8);
-        Self { bytes: bytes as u64, stream, operation, name: 0, kind, align, host_first }
+        let (kind, align) = (TraceKind::of(kind), align.trailing_zeros() as u8);
+        Self { bytes: bytes as u64, stream, operation, name: None, kind, align, host_first }
     }
-}
 
-#[inline(always)]
-pub(crate) fn kind_byte(kind: MemoryKind) -> u8 {
-    kind.index().map_or(FOREIGN, |slot| slot as u8)
-}
-
-/// In the place of a kind: memory that did not come from an allocation.
-pub(crate) const FOREIGN: u8 = u8::MAX;
-
-/// A note with its time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TimedEvent {
-    pub(super) time: u64,
-    pub(super) note: LogEvent,
+    /// The request under a name, where it has one.
+    #[inline(always)]
+    pub(crate) fn named(self, name: Option<&Arc<str>>) -> Self {
+        Self { name: name.cloned(), ..self }
+    }
 }

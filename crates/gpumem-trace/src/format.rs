@@ -124,7 +124,7 @@ pub struct TraceStream {
 /// A thread of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceThread {
-    /// Its number in the process, in the order in which threads began to record; 0 for threads that were ending.
+    /// Its number in the process, in the order in which threads began to record.
     pub number: u64,
     /// Its name, where it has one.
     pub name: Option<String>,
@@ -261,10 +261,6 @@ impl TraceKind {
     /// The kind of memory; `None` for registered memory, which is not allocated.
     pub fn of(kind: MemoryKind) -> Option<Self> {
         kind.index().map(|slot| Self(slot as u8))
-    }
-
-    pub(super) fn of_slot(slot: u8) -> Option<Self> {
-        (usize::from(slot) < KIND_WORDS.len()).then_some(Self(slot))
     }
 
     /// A request to a memory resource.

@@ -5,20 +5,18 @@
 //!   for the viewers ui.perfetto.dev and `chrome://tracing`.
 //! * [`log`] is for `gpumem-runtime`, which reports every allocation, free, use and wait to a [`Recorder`](log::Recorder).
 
-mod bytes;
 mod check;
 mod clock;
 mod decode;
-mod encode;
 mod event;
 mod event_log;
 mod format;
+mod indices;
 mod merge;
 mod options;
 mod perfetto;
 mod process;
 mod recorder;
-mod thread_writer;
 mod usage;
 
 pub use check::TraceError;
@@ -34,7 +32,6 @@ pub use usage::{Peak, PeakHolder, Usage};
 #[doc(hidden)]
 pub mod log {
     pub use crate::{
-        bytes::Bytes,
         event::{AllocationInfo, CollectiveInfo},
         event_log::{EventLog, InitialState},
         process::begin,

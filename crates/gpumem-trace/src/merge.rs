@@ -1,18 +1,16 @@
 //! Traces of several devices as one.
 
-use super::format::{Trace, TraceEventKind};
+use crate::{format::Trace, indices::Table};
 
 /// The index of each entry of one table in another, to which it is added where it is missing.
 fn entered<T: PartialEq>(table: &mut Vec<T>, more: Vec<T>) -> Vec<u32> {
-    more.into_iter()
-        .map(|entry| match table.iter().position(|have| *have == entry) {
-            Some(at) => at as u32,
-            None => {
-                table.push(entry);
-                table.len() as u32 - 1
-            }
-        })
-        .collect()
+    let mut enter = |entry| {
+        table.iter().position(|have| *have == entry).unwrap_or_else(|| {
+            table.push(entry);
+            table.len() - 1
+        }) as u32
+    };
+    more.into_iter().map(&mut enter).collect()
 }
 
 impl Trace {
@@ -29,49 +27,26 @@ impl Trace {
         (self.start, self.span) = (start, end - start);
         self.lost = self.lost.saturating_add(other.lost);
 
-        // A device that was opened twice was two devices.
-        let devices = self.devices.len() as u32;
+        let [devices, .., allocations] = self.lengths();
+        let added = |from: usize, count: usize| (from as u32..).take(count).collect();
+        let maps: [Vec<u32>; 6] = [
+            // A device that was opened twice was two devices.
+            added(devices, other.devices.len()),
+            entered(&mut self.streams, other.streams),
+            entered(&mut self.threads, other.threads),
+            entered(&mut self.names, other.names),
+            entered(&mut self.operations, other.operations),
+            added(allocations, other.allocations.len()),
+        ];
+        // An index of nothing stays one.
+        let follow = |(table, index): (Table, &mut u32)| {
+            *index = maps[table as usize].get(*index as usize).copied().unwrap_or(u32::MAX);
+        };
+        other.allocations.iter_mut().for_each(|allocation| allocation.indices().for_each(follow));
+        other.events.iter_mut().for_each(|event| event.indices().for_each(follow));
         self.devices.append(&mut other.devices);
-        let streams = entered(&mut self.streams, other.streams);
-        let threads = entered(&mut self.threads, other.threads);
-        let names = entered(&mut self.names, other.names);
-        let operations = entered(&mut self.operations, other.operations);
-        let of = |table: &[u32], index: u32| table.get(index as usize).copied().unwrap_or(index);
-        let memories = self.allocations.len() as u32;
-        for mut allocation in other.allocations {
-            allocation.device += devices;
-            allocation.stream = allocation.stream.map(|stream| of(&streams, stream));
-            allocation.name = allocation.name.map(|name| of(&names, name));
-            allocation.operation = allocation.operation.map(|operation| of(&operations, operation));
-            self.allocations.push(allocation);
-        }
-        for mut event in other.events {
-            event.thread = of(&threads, event.thread);
-            match &mut event.what {
-                TraceEventKind::Allocate { memory }
-                | TraceEventKind::Fail { memory }
-                | TraceEventKind::Free { memory } => {
-                    *memory += memories;
-                }
-                TraceEventKind::Use { memory, stream, operation, .. } => {
-                    *memory += memories;
-                    *stream = stream.map(|stream| of(&streams, stream));
-                    *operation = of(&operations, *operation);
-                }
-                TraceEventKind::Collective { stream, operation, .. } => {
-                    *stream = of(&streams, *stream);
-                    *operation = of(&operations, *operation);
-                }
-                TraceEventKind::Wait { stream, of: awaited, .. } => {
-                    *stream = stream.map(|stream| of(&streams, stream));
-                    *awaited = of(&streams, *awaited);
-                }
-                TraceEventKind::Reserve { device, .. } | TraceEventKind::Release { device, .. } => {
-                    *device += devices
-                }
-            }
-            self.events.push(event);
-        }
+        self.allocations.append(&mut other.allocations);
+        self.events.append(&mut other.events);
         self.events.sort_by_key(|event| event.time);
         self
     }

@@ -14,8 +14,8 @@ pub enum Overflow {
 /// How a recording is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecorderOptions {
-    /// Bytes that events may take, at 24 to 48 each; they are taken as they are needed, 32 KiB at a time, and by each thread
-    /// for itself: every thread that records has its 32 KiB, also beyond this limit. 64 MiB by default.
+    /// Bytes that events may take, at 80 each; they are taken as they are needed. Beyond the limit come up to 40 KiB of the
+    /// last events of each thread, for at most 64 threads. 64 MiB by default.
     pub limit_bytes: usize,
     /// What becomes of events that no longer fit.
     pub overflow: Overflow,

@@ -1,17 +1,18 @@
 //! A recording of a whole program, asked for from outside.
 
-use super::{clock, event_log::EventLog, format::Trace, options::RecorderOptions};
+use crate::{clock, event_log::EventLog, format::Trace, options::RecorderOptions};
 use gpumem_core::process::{OnceBeforeFork, ProcessGuard, at_exit};
 use parking_lot::Mutex;
-#[cfg(unix)]
-use std::fs::OpenOptions;
 use std::{
     ffi::OsString,
-    fs::File,
-    io,
     panic::{self, AssertUnwindSafe},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
+};
+#[cfg(unix)]
+use std::{
+    fs::OpenOptions,
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
 };
 
 /// Environment variable: the file to which a recording of every device is written when the process ends by itself
@@ -47,21 +48,11 @@ fn program() -> Option<&'static ProcessRecording> {
 #[cfg(unix)]
 fn file(name: OsString, process: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
-    let (name, mut file) = (name.into_vec(), Vec::new());
-    let mut rest = name.as_slice();
-    while let Some((byte, others)) = rest.split_first() {
-        match rest.strip_prefix(b"%p") {
-            Some(after) => {
-                file.extend_from_slice(process.as_bytes());
-                rest = after;
-            }
-            None => {
-                file.push(*byte);
-                rest = others;
-            }
-        }
+    let mut name = name.into_vec();
+    while let Some(at) = name.windows(2).position(|pair| pair == b"%p") {
+        name.splice(at..at + 2, process.bytes());
     }
-    OsString::from_vec(file).into()
+    OsString::from_vec(name).into()
 }
 
 #[cfg(not(unix))]
@@ -87,29 +78,19 @@ extern "C" fn write() {
     let written = panic::catch_unwind(AssertUnwindSafe(|| {
         let tapes = program.tapes.try_lock().map(|tapes| tapes.clone()).unwrap_or_default();
         let trace = tapes.iter().map(|log| log.trace()).reduce(Trace::merge);
-        let Some(trace) = trace else { return Ok(()) };
-        let _reader = has_reader(&program.file)?;
+        let Some(trace) = trace else { return std::io::Result::Ok(()) };
+        // A pipe is opened without a wait, which fails where nothing reads it: the process is to end all the same.
+        #[cfg(unix)]
+        let _reader = match program.file.metadata() {
+            Ok(metadata) if metadata.file_type().is_fifo() => {
+                Some(OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&program.file)?)
+            }
+            _ => None,
+        };
         trace.write(&program.file)
     }));
     if let Ok(Err(error)) = written {
         // No caller is left to receive an error, and a user expects the file.
         eprintln!("gpumem: {ENV_TRACE_FILE}: cannot write {}: {error}", program.file.display());
     }
-}
-
-/// Opens a pipe without a wait, which fails where nothing reads it: the process is to end all the same.
-#[cfg(unix)]
-fn has_reader(path: &Path) -> io::Result<Option<File>> {
-    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-    match path.metadata() {
-        Ok(metadata) if metadata.file_type().is_fifo() => {
-            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
-#[cfg(not(unix))]
-fn has_reader(_: &Path) -> io::Result<Option<File>> {
-    Ok(None)
 }

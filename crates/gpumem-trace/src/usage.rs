@@ -1,6 +1,6 @@
 //! How much memory was in use, and by which allocations.
 
-use super::format::{Trace, TraceEventKind, TraceKind};
+use crate::format::{Trace, TraceEventKind, TraceKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -48,6 +48,9 @@ pub struct PeakHolder {
 /// The entry for memory that was allocated before the trace began.
 const OLDER: &str = "made before the trace";
 
+/// What a step of [`Usage`] changes: device, kind, bytes in use, bytes held.
+type Change = (u32, TraceKind, i64, i64);
+
 impl Trace {
     /// Bytes in use and held, for each device and kind that occurs. None for a trace that contradicts itself
     /// ([`check`](Self::check)).
@@ -56,51 +59,42 @@ impl Trace {
             return Vec::new();
         }
         let mut kinds: BTreeMap<(u32, TraceKind), Usage> = BTreeMap::new();
-        let curve = |device, kind| Usage { device, kind, steps: vec![(0, 0, 0)] };
-        for (device, about) in (0..).zip(&self.devices) {
-            for start in &about.start {
-                let usage = kinds.entry((device, start.kind)).or_insert_with(|| curve(device, start.kind));
-                usage.steps[0] = (0, start.other, start.reserved);
-            }
-        }
-        let mut add = |device: u32, kind: TraceKind, time: u64, used: i64, reserved: i64| {
-            let usage = kinds.entry((device, kind)).or_insert_with(|| curve(device, kind));
-            let (last, had, held) = usage.steps.last().copied().unwrap_or_default();
+        let mut add = |time: u64, (device, kind, used, reserved): Change| {
+            let new = || Usage { device, kind, steps: vec![(0, 0, 0)] };
+            let steps = &mut kinds.entry((device, kind)).or_insert_with(new).steps;
+            let (last, had, held) = steps.last().copied().unwrap_or_default();
             let step = (time, had.saturating_add_signed(used), held.saturating_add_signed(reserved));
-            match usage.steps.last_mut() {
-                // Changes of one moment that only go up, or only down, are one step; a peak between two is kept.
-                Some(slot) if last == time && used == 0 => *slot = step,
-                _ => usage.steps.push(step),
+            match steps.last_mut() {
+                // A peak between two changes of one moment is kept.
+                Some(slot) if last == time && (used == 0 || (had, held) == (0, 0)) => *slot = step,
+                _ => steps.push(step),
             }
         };
-        for (memory, is_older) in self.older().into_iter().enumerate() {
-            let allocation = &self.allocations[memory];
-            if let (true, Some(kind)) = (is_older, allocation.kind) {
-                add(allocation.device, kind, 0, allocation.bytes as i64, 0);
+        for (device, about) in (0..).zip(&self.devices) {
+            for start in &about.start {
+                add(0, (device, start.kind, start.other as i64, start.reserved as i64));
             }
+        }
+        for (memory, _) in self.older().into_iter().enumerate().filter(|(_, is_older)| *is_older) {
+            self.allocated(memory as u32, 1).into_iter().for_each(|change| add(0, change));
         }
         for event in &self.events {
-            match event.what {
-                TraceEventKind::Allocate { memory } | TraceEventKind::Free { memory } => {
-                    let allocation = &self.allocations[memory as usize];
-                    let sign = if matches!(event.what, TraceEventKind::Allocate { .. }) { 1 } else { -1 };
-                    if let Some(kind) = allocation.kind {
-                        add(allocation.device, kind, event.time, sign * allocation.bytes as i64, 0);
-                    }
-                }
-                TraceEventKind::Reserve { device, kind, bytes } => {
-                    add(device, kind, event.time, 0, bytes as i64)
-                }
-                TraceEventKind::Release { device, kind, bytes } => {
-                    add(device, kind, event.time, 0, -(bytes as i64));
-                }
-                TraceEventKind::Use { .. }
-                | TraceEventKind::Wait { .. }
-                | TraceEventKind::Collective { .. }
-                | TraceEventKind::Fail { .. } => {}
-            }
+            let change = match event.what {
+                TraceEventKind::Allocate { memory } => self.allocated(memory, 1),
+                TraceEventKind::Free { memory } => self.allocated(memory, -1),
+                TraceEventKind::Reserve { device, kind, bytes } => Some((device, kind, 0, bytes as i64)),
+                TraceEventKind::Release { device, kind, bytes } => Some((device, kind, 0, -(bytes as i64))),
+                _ => None,
+            };
+            change.into_iter().for_each(|change| add(event.time, change));
         }
         kinds.into_values().collect()
+    }
+
+    /// The change when memory is allocated, or freed; none for foreign memory.
+    fn allocated(&self, memory: u32, sign: i64) -> Option<Change> {
+        let allocation = &self.allocations[memory as usize];
+        Some((allocation.device, allocation.kind?, sign * allocation.bytes as i64, 0))
     }
 
     /// Returns for each allocation whether it was there before the first event.
@@ -119,52 +113,42 @@ impl Trace {
     pub fn peaks(&self) -> Vec<Peak> {
         let usage = self.usage();
         let older = if usage.is_empty() { Vec::new() } else { self.older() };
-        usage.iter().map(|usage| self.peak(usage, &older)).collect()
+        usage.iter().map(|usage| self.peak(usage, older.clone())).collect()
     }
 
-    fn peak(&self, usage: &Usage, older: &[bool]) -> Peak {
-        let (device, kind) = (usage.device, usage.kind);
-        let bytes = usage.steps.iter().map(|(_, used, _)| *used).max().unwrap_or(0);
-        let reserved = usage.steps.iter().map(|(.., reserved)| *reserved).max().unwrap_or(0);
+    fn peak(&self, &Usage { device, kind, ref steps }: &Usage, mut alive: Vec<bool>) -> Peak {
+        let bytes = steps.iter().map(|(_, used, _)| *used).max().unwrap_or(0);
+        let reserved = steps.iter().map(|(.., reserved)| *reserved).max().unwrap_or(0);
         let start = self.devices[device as usize].start.iter().find(|start| start.kind == kind);
         let other = start.map_or(0, |start| start.other);
-        let of = |memory: u32| {
-            let allocation = &self.allocations[memory as usize];
-            (allocation.device == device && allocation.kind == Some(kind)).then_some(allocation.bytes)
+        let is_of = |memory: usize| {
+            let allocation = &self.allocations[memory];
+            (allocation.device, allocation.kind) == (device, Some(kind))
         };
-        let mut alive: Vec<bool> = (0..self.allocations.len() as u32)
-            .map(|memory| older[memory as usize] && of(memory).is_some())
-            .collect();
-        let before = (0..alive.len() as u32).filter(|memory| alive[*memory as usize]).filter_map(of);
-        let mut used = other + before.sum::<u64>();
-        let mut time = 0;
-        if used < bytes {
-            // Until it is reached for the first time.
-            for event in &self.events {
-                match event.what {
-                    TraceEventKind::Allocate { memory } => {
-                        let Some(bytes) = of(memory) else { continue };
-                        (used, alive[memory as usize]) = (used + bytes, true);
-                    }
-                    TraceEventKind::Free { memory } => {
-                        let Some(bytes) = of(memory) else { continue };
-                        (used, alive[memory as usize]) = (used.saturating_sub(bytes), false);
-                    }
-                    _ => continue,
-                }
-                time = event.time;
-                if used >= bytes {
-                    break;
-                }
+        let older = (0..alive.len()).filter(|memory| alive[*memory] && is_of(*memory));
+        let mut used = other + older.map(|memory| self.allocations[memory].bytes).sum::<u64>();
+        let (mut time, mut events) = (0, self.events.iter());
+        // Until it is reached for the first time.
+        while used < bytes
+            && let Some(event) = events.next()
+        {
+            if let TraceEventKind::Allocate { memory } | TraceEventKind::Free { memory } = event.what
+                && is_of(memory as usize)
+            {
+                let (memory, is_made) =
+                    (memory as usize, matches!(event.what, TraceEventKind::Allocate { .. }));
+                let change = self.allocations[memory].bytes;
+                used = if is_made { used + change } else { used.saturating_sub(change) };
+                (alive[memory], time) = (is_made, event.time);
             }
         }
         let mut holders: BTreeMap<(bool, &str), (u64, u64)> = BTreeMap::new();
         if other > 0 {
             holders.insert((false, OLDER), (other, 0));
         }
-        for (memory, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
-            let entry = holders.entry(self.label(memory)).or_default();
-            *entry = (entry.0 + self.allocations[memory].bytes, entry.1 + 1);
+        for memory in (0..alive.len()).filter(|memory| alive[*memory] && is_of(*memory)) {
+            let (bytes, count) = holders.entry(self.label(memory)).or_default();
+            (*bytes, *count) = (*bytes + self.allocations[memory].bytes, *count + 1);
         }
         let mut holders: Vec<PeakHolder> = holders
             .into_iter()
@@ -175,14 +159,13 @@ impl Trace {
     }
 
     /// The label of an allocation, and whether it is a name that the user gave.
-    pub(super) fn label(&self, memory: usize) -> (bool, &str) {
+    pub(crate) fn label(&self, memory: usize) -> (bool, &str) {
         let allocation = &self.allocations[memory];
-        match (allocation.name, allocation.operation) {
-            (Some(name), _) => (true, self.names.get(name as usize).map_or("", String::as_str)),
-            (None, Some(operation)) => {
-                (false, self.operations.get(operation as usize).map_or("", String::as_str))
-            }
-            (None, None) => (false, OLDER),
-        }
+        let (named, entry) = match (allocation.name, allocation.operation) {
+            (Some(name), _) => (true, self.names.get(name as usize)),
+            (None, Some(operation)) => (false, self.operations.get(operation as usize)),
+            (None, None) => return (false, OLDER),
+        };
+        (named, entry.map_or("", String::as_str))
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::track::DeviceContext;
 use gpumem_core::{Backend, DriverDevice};
 use gpumem_trace::{
-    RecorderOptions,
+    RecorderOptions, TraceKind,
     log::{EventLog, InitialState},
 };
 use std::{
@@ -86,10 +86,10 @@ impl<B: Backend> DeviceCore<B> {
         let kinds = self.memory.in_use().filter_map(|(kind, resource)| {
             let statistics = resource.report().statistics;
             let granule = default_options(self, kind).alignment;
-            Some((kind.index()? as u8, statistics.reserved, statistics.allocated, granule))
+            Some((TraceKind::of(kind)?, statistics.reserved, statistics.allocated, granule))
         });
         let (total, kinds) = (self.raw.info().total_memory, kinds.collect());
-        self.recorder.start(|| EventLog::new(options, InitialState { device: self.name(), total, kinds }))
+        self.recorder.start(options, InitialState { device: self.name(), total, kinds })
     }
 }
 

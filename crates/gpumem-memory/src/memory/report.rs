@@ -3,7 +3,6 @@
 use super::{Holder, ResourceReport};
 use crate::memory::DeviceCore;
 use gpumem_core::{Backend, DriverDevice};
-use gpumem_trace::log::Bytes;
 use serde::Serialize;
 use std::fmt;
 
@@ -130,5 +129,24 @@ impl fmt::Display for MemoryReport {
             0 => Ok(()),
             bytes => writeln!(f, "  unnamed  {}", Bytes(bytes)),
         }
+    }
+}
+
+/// Bytes for people.
+struct Bytes(usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        while value >= 1024.0 && unit < 4 {
+            value /= 1024.0;
+            unit += 1;
+        }
+        let text = match unit {
+            0 => format!("{} B", self.0),
+            _ => format!("{value:.1} {}iB", ["", "K", "M", "G", "T"][unit]),
+        };
+        f.pad(&text)
     }
 }
