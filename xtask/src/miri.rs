@@ -37,14 +37,13 @@ impl Run {
     }
 }
 
-/// Runs for every change. Miri cannot run tests that call a driver. `gpumem-layout` and `gpumem-tlsf` have no unsafe code,
-/// so there is nothing to find in them.
+/// Runs for every change. Miri cannot run tests that call a driver. `gpumem-layout`, `gpumem-tlsf` and `gpumem-trace` have
+/// no unsafe code, so there is nothing to find in them.
 pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),
     all("gpumem-nccl-sys", &["--lib"]),
     all("gpumem-simt", &["--lib"]).on_rayon(),
-    all("gpumem-trace", &["--lib"]),
     all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
     all("gpumem-kernel", &["--lib"]).may_leak(),

@@ -6,8 +6,8 @@ use anyhow::Result;
 /// The packages that AddressSanitizer watches for every change: those that touch memory of the host through pointers.
 pub(crate) const ASAN_GATE: &[&str] = &["gpumem-host", "gpumem-runtime"];
 
-/// Those that it watches by night: Miri runs the tests of the first three for every change.
-pub(crate) const ASAN_NIGHTLY: &[&str] = &["gpumem-trace", "gpumem-memory", "gpumem-kernel", "gpumem"];
+/// Those that it watches by night: Miri runs the tests of the first two for every change.
+pub(crate) const ASAN_NIGHTLY: &[&str] = &["gpumem-memory", "gpumem-kernel", "gpumem"];
 
 /// Tests of safe code that once was unsound, which are watched as well: a package and the arguments that choose its
 /// test.

@@ -85,6 +85,7 @@ impl Trace {
     /// # Errors
     /// Returns the first contradiction.
     pub fn check(&self) -> Result<(), TraceError> {
+        use TraceEventKind::{Allocate, Fail, Free, Use};
         let lengths = self.lengths();
         let absent = |(table, index): (Table, &mut u32)| {
             (*index as usize >= lengths[table as usize]).then_some(ABSENT[table as usize])
@@ -113,8 +114,26 @@ impl Trace {
             if let Some(why) = { *event }.indices().find_map(absent) {
                 return wrong(why);
             }
-            if let Err(why) = self.check_event(&event.what, &mut states) {
-                return wrong(why);
+            let (Allocate { memory } | Fail { memory } | Free { memory } | Use { memory, .. }) = event.what
+            else {
+                continue;
+            };
+            let (state, allocation) = (&mut states[memory as usize], &self.allocations[memory as usize]);
+            match (event.what, *state) {
+                (Allocate { .. } | Fail { .. }, State::Alive | State::Gone) => {
+                    return wrong("it makes memory of which something was said before");
+                }
+                (Free { .. } | Use { .. }, State::Gone) => {
+                    return wrong("it uses or frees memory that is gone");
+                }
+                (Allocate { .. } | Fail { .. } | Free { .. }, _) if allocation.kind.is_none() => {
+                    return wrong("foreign memory is not made or freed");
+                }
+                (Use { from, bytes, .. }, _) if from.saturating_add(bytes) > allocation.bytes => {
+                    return wrong("it uses bytes past the end");
+                }
+                (Free { .. } | Fail { .. }, _) => *state = State::Gone,
+                _ => *state = State::Alive,
             }
         }
         Ok(())
@@ -131,31 +150,5 @@ impl Trace {
         });
         let add = |sum: u64, bytes: u64| sum.checked_add(bytes).filter(|sum| *sum <= i64::MAX as u64);
         starts.chain(made).chain(driver).try_fold(0, add).is_some()
-    }
-
-    /// Follows the life of the memory of an event.
-    fn check_event(&self, what: &TraceEventKind, states: &mut [State]) -> Result<(), &'static str> {
-        use TraceEventKind::{Allocate, Fail, Free, Use};
-        let (Allocate { memory } | Fail { memory } | Free { memory } | Use { memory, .. }) = *what else {
-            return Ok(());
-        };
-        let (state, allocation) = (&mut states[memory as usize], &self.allocations[memory as usize]);
-        match (what, *state) {
-            (Allocate { .. } | Fail { .. }, State::Alive | State::Gone) => {
-                return Err("it makes memory of which something was said before");
-            }
-            (Free { .. } | Use { .. }, State::Gone) => return Err("it uses or frees memory that is gone"),
-            (Allocate { .. } | Fail { .. } | Free { .. }, _) if allocation.kind.is_none() => {
-                return Err("foreign memory is not made or freed");
-            }
-            (Use { from, bytes, .. }, _)
-                if from.checked_add(*bytes).is_none_or(|end| end > allocation.bytes) =>
-            {
-                return Err("it uses bytes past the end");
-            }
-            _ => {}
-        }
-        *state = if matches!(what, Free { .. } | Fail { .. }) { State::Gone } else { State::Alive };
-        Ok(())
     }
 }

@@ -1,13 +1,11 @@
 //! The time of events: the processor's counter where it can be trusted, which takes a fraction of what a system clock takes.
 
 use gpumem_core::process::{OnceBeforeFork, PerProcess};
-#[cfg(not(miri))]
-use quanta::Clock as Counter;
 
 /// The clock of the process, with its ticks when it was first asked. Its numbers only mean something to
 /// [`Clock::nanoseconds`].
 #[derive(Debug)]
-pub struct Clock(Option<(Counter, u64)>);
+pub struct Clock(Option<(quanta::Clock, u64)>);
 
 static CLOCK: OnceBeforeFork<Clock> = OnceBeforeFork::new();
 /// Counts nothing: for a forked child that cannot record, because its parent was measuring the counter at the fork.
@@ -26,7 +24,7 @@ pub fn is_available() -> bool {
 
 impl Clock {
     fn new() -> Self {
-        let counter = Counter::new();
+        let counter = quanta::Clock::new();
         let epoch = counter.raw();
         Self(Some((counter, epoch)))
     }
@@ -45,25 +43,5 @@ impl Clock {
     /// Nanoseconds of so many of its ticks.
     pub fn ticks(&self, ticks: u64) -> u64 {
         self.0.as_ref().map_or(0, |(counter, _)| counter.delta_as_nanos(0, ticks))
-    }
-}
-
-/// Miri has no counter of a processor.
-#[cfg(miri)]
-#[derive(Debug)]
-struct Counter(std::time::Instant);
-
-#[cfg(miri)]
-impl Counter {
-    fn new() -> Self {
-        Self(std::time::Instant::now())
-    }
-
-    fn raw(&self) -> u64 {
-        self.0.elapsed().as_nanos() as u64
-    }
-
-    fn delta_as_nanos(&self, from: u64, to: u64) -> u64 {
-        to.saturating_sub(from)
     }
 }

@@ -23,10 +23,10 @@ use std::{
 };
 
 /// Events of a full slot.
-const BLOCK: usize = if cfg!(miri) { 64 } else { 512 };
+const BLOCK: usize = 512;
 
 /// Threads beyond this many share slots.
-const SLOTS: usize = if cfg!(miri) { 4 } else { 64 };
+const SLOTS: usize = 64;
 
 thread_local! {
     /// The number of the thread, or 0. It needs no destructor, so that a thread can still record while it ends.

@@ -5,6 +5,8 @@
 //!   for the viewers ui.perfetto.dev and `chrome://tracing`.
 //! * [`log`] is for `gpumem-runtime`, which reports every allocation, free, use and wait to a [`Recorder`](log::Recorder).
 
+#![forbid(unsafe_code)]
+
 mod check;
 mod clock;
 mod decode;

@@ -119,8 +119,8 @@ impl Trace {
     fn peak(&self, &Usage { device, kind, ref steps }: &Usage, mut alive: Vec<bool>) -> Peak {
         let bytes = steps.iter().map(|(_, used, _)| *used).max().unwrap_or(0);
         let reserved = steps.iter().map(|(.., reserved)| *reserved).max().unwrap_or(0);
-        let start = self.devices[device as usize].start.iter().find(|start| start.kind == kind);
-        let other = start.map_or(0, |start| start.other);
+        let start = self.devices[device as usize].start.iter().filter(|start| start.kind == kind);
+        let other = start.map(|start| start.other).sum::<u64>();
         let is_of = |memory: usize| {
             let allocation = &self.allocations[memory];
             (allocation.device, allocation.kind) == (device, Some(kind))

@@ -11,7 +11,6 @@ use anyhow::Result;
 /// The watched tests: a package and the arguments that choose tests. The double of the integration tests simulates a
 /// driver that stages everything and copies late; on the host the tests turn staging on.
 const RUNS: &[(&str, &[&str])] = &[
-    ("gpumem-trace", &["--lib"]),
     ("gpumem-memory", &["--lib"]),
     ("gpumem-runtime", &["--lib", "--test", "pool", "--test", "pool_model", "--test", "deferred"]),
     ("gpumem-host", &["--test", "streams", "--test", "adversary"]),
