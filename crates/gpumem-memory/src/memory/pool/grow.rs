@@ -60,10 +60,8 @@ impl<B: Backend> Pool<B> {
             self.upstream.deallocate(block)?;
             return Err(error);
         }
-        let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
-        self.note_shift(&state, shift, block.host().is_some());
         match state.add_chunk(block, request.bytes as u64, request.align as u64) {
-            Ok(found) => Ok(found.map(|found| self.hand_out(&state, local_cache, found))),
+            Ok(found) => Ok(found.map(|found| self.hand_out(state.owner, local_cache, found))),
             Err(block) => {
                 drop(state);
                 self.upstream.deallocate(block)?;
@@ -93,17 +91,6 @@ impl<B: Backend> Pool<B> {
             return fail(ErrorKind::InvalidArgument { why });
         }
         Ok(())
-    }
-
-    /// Remembers the offset of the device's addresses in a new piece.
-    pub(super) fn note_shift(&self, state: &PoolState<B>, shift: u64, is_seen_by_host: bool) {
-        if state.chunks() == 0 {
-            self.is_seen_by_host.store(is_seen_by_host, Ordering::Release);
-            self.shift.store(shift, Ordering::Release);
-            self.uniform.store(true, Ordering::Release);
-        } else if self.shift.load(Ordering::Relaxed) != shift {
-            self.uniform.store(false, Ordering::Release);
-        }
     }
 
     /// Frees unused memory as the options say, before calling the driver.

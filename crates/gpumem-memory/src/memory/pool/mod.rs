@@ -35,7 +35,7 @@ use state::{BlockRef, FreeBlock, PoolState};
 use std::{
     cell::RefCell,
     fmt, mem,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
     sync::{Arc, OnceLock},
     time::Instant,
 };
@@ -62,10 +62,6 @@ pub struct Pool<B: Backend> {
     /// The device of the pieces, and their kind of memory.
     generation: AtomicU64,
     kind: OnceLock<MemoryKind>,
-    is_seen_by_host: AtomicBool,
-    /// The offset of the device's addresses, if it is the same in every chunk.
-    shift: AtomicU64,
-    uniform: AtomicBool,
 }
 
 impl<B: Backend> Pool<B> {
@@ -104,9 +100,6 @@ impl<B: Backend> Pool<B> {
             former: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),
             kind: OnceLock::new(),
-            is_seen_by_host: AtomicBool::new(false),
-            shift: AtomicU64::new(0),
-            uniform: AtomicBool::new(true),
         }
     }
 
@@ -146,35 +139,19 @@ impl<B: Backend> Pool<B> {
         state
     }
 
-    #[inline]
-    fn hand_out(&self, state: &PoolState<B>, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
-        let start = found.place.start;
-        let address = match self.uniform.load(Ordering::Acquire) {
-            true => start.wrapping_add(self.shift.load(Ordering::Acquire)),
-            false => state.address(start),
-        };
-        self.hand_out_at(state.owner, address, local_cache, found)
-    }
-
-    /// As [`hand_out`](Self::hand_out), for a block that was found without the lock. `None` if the pool has forgotten
-    /// everything meanwhile: the block is the driver's.
+    /// A block that was found without the lock. `None` if the pool has forgotten everything meanwhile: the block is the
+    /// driver's.
     #[inline]
     fn hand_out_unlocked(&self, local_cache: u16, found: CachedBlock<B>) -> Option<MemoryBlock<B>> {
-        let CachedBlock { owner, free: found } = found;
-        let start = found.place.start;
-        let address = match self.uniform.load(Ordering::Acquire) {
-            true => start.wrapping_add(self.shift.load(Ordering::Acquire)),
-            false => self.state.lock().address(start),
-        };
-        let block = self.hand_out_at(owner, address, local_cache, found);
+        let CachedBlock { owner, free } = found;
+        let block = self.hand_out(owner, local_cache, free);
         // What the block says of its device is stored anew only after the number, so it is that of the block.
         (self.id.load(Ordering::Acquire) == owner).then_some(block)
     }
 
     #[inline]
-    fn hand_out_at(&self, owner: u64, address: u64, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
-        let BlockRef { block, start, len } = found.place;
-        let host = if self.is_seen_by_host.load(Ordering::Acquire) { start as usize } else { 0 };
+    fn hand_out(&self, owner: u64, local_cache: u16, found: FreeBlock<B>) -> MemoryBlock<B> {
+        let BlockRef { block, address, host, len } = found.place;
         let token = u64::from(block.number()) | u64::from(local_cache) << 32;
         let resource_id = BlockOrigin {
             resource: ResourceId::from_number(owner),
@@ -184,7 +161,9 @@ impl<B: Backend> Pool<B> {
         // SAFETY: the allocator has given these bytes of a chunk to no other block, and the chunk stays until they are
         // freed. All chunks are of one kind and of one device, which the block says. Where the host sees it, its bytes
         // are initialised, because the backend has zeroed them.
-        unsafe { MemoryBlock::of_pool((address, host, len as usize), token, resource_id, found.uses) }
+        unsafe {
+            MemoryBlock::of_pool((address, host as usize, len as usize), token, resource_id, found.uses)
+        }
     }
 
     /// Returns a block of another owner, unless it is from before the driver freed everything.
@@ -199,13 +178,13 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    fn place(&self, block: &MemoryBlock<B>) -> BlockRef {
-        let start = match block.host() {
-            Some(host) => host.as_ptr() as u64,
-            None => block.address().wrapping_sub(self.shift.load(Ordering::Relaxed)),
-        };
-        let number = BlockId::from_number((block.token() & u64::from(u32::MAX)) as u32);
-        BlockRef { block: number, start, len: block.bytes() as u64 }
+    fn place(block: &MemoryBlock<B>) -> BlockRef {
+        BlockRef {
+            block: BlockId::from_number((block.token() & u64::from(u32::MAX)) as u32),
+            address: block.address(),
+            host: block.host().map_or(0, |host| host.as_ptr() as u64),
+            len: block.bytes() as u64,
+        }
     }
 
     /// Everything that local caches hold goes to the allocator.
@@ -256,11 +235,11 @@ impl<B: Backend> Pool<B> {
             let mut state = self.state.lock();
             state
                 .take(bytes, align, request.ordered_by())
-                .map(|found| self.hand_out(&state, local_cache, found))
+                .map(|found| self.hand_out(state.owner, local_cache, found))
         };
         let take_in_flight = || {
             let mut state = self.lock_gathered();
-            state.take_in_flight(bytes, align).map(|found| self.hand_out(&state, local_cache, found))
+            state.take_in_flight(bytes, align).map(|found| self.hand_out(state.owner, local_cache, found))
         };
         let gathered = self.gather();
         if (self.collect_done() || gathered)
@@ -303,7 +282,7 @@ impl<B: Backend> Pool<B> {
         };
         let take_idle = || {
             let mut state = self.state.lock();
-            state.take_idle(bytes, align).map(|found| self.hand_out(&state, local_cache, found))
+            state.take_idle(bytes, align).map(|found| self.hand_out(state.owner, local_cache, found))
         };
         let last = take_idle().or_else(|| match request.host_first {
             true => self.take_and_wait(request, local_cache),
@@ -360,19 +339,19 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             && let Some(found) =
                 local_cache.take(len, align, stream.map(|timeline| timeline.id()), request.host_first)
         {
-            let BlockRef { start, len, .. } = found.free.place;
+            let place = found.free.place;
             if let Some(block) = self.hand_out_unlocked(number, found) {
-                state::tell::<B>(start, len, true);
+                state::tell::<B>(place.start(), place.len, true);
                 return Ok(block);
             }
         }
         let mut state = self.lock_if_free(local_cache).unwrap_or_else(|| self.state.lock());
         if let Some(place) = state.take_last_idle(bytes, align) {
             let found = FreeBlock { place, uses: PendingAccesses::none() };
-            return Ok(self.hand_out(&state, number, found));
+            return Ok(self.hand_out(state.owner, number, found));
         }
         if let Some(found) = state.take(bytes, align, stream) {
-            return Ok(self.hand_out(&state, number, found));
+            return Ok(self.hand_out(state.owner, number, found));
         }
         drop(state);
         self.search(request, number)
@@ -383,7 +362,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return self.refuse(block);
         }
-        let (owner, place) = (block.resource().number(), self.place(&block));
+        let (owner, place) = (block.resource().number(), Self::place(&block));
         let number = (block.token() >> 32) as usize;
         let is_unused = block.uses().is_empty();
         let mut uses = PendingAccesses::none();
@@ -405,7 +384,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return Ok(());
         }
         if uses.is_over() {
-            state::tell::<B>(place.start, place.len, false);
+            state::tell::<B>(place.start(), place.len, false);
         }
         let block = CachedBlock { owner, free: FreeBlock { place, uses } };
         let Err(full) = local_cache.put(block) else { return Ok(()) };
@@ -502,9 +481,9 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return (block.address(), block.bytes());
         }
-        let place = self.place(block);
+        let place = Self::place(block);
         // Upstream is called without the lock.
-        let chunk = self.state.lock().chunk_of(place.start).map(MemoryBlock::likeness);
+        let chunk = self.state.lock().chunk_of(place.start()).map(MemoryBlock::likeness);
         chunk.map_or((block.address(), block.bytes()), |chunk| self.upstream.driver_block(&chunk))
     }
 }

@@ -44,6 +44,20 @@ impl<B: Backend> Chunk<B> {
     }
 }
 
+/// How the device and the host address a chunk.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Addressing {
+    /// From the pool's own addresses to the device's.
+    shift: u64,
+    is_seen_by_host: bool,
+}
+
+impl Addressing {
+    fn of<B: Backend>(block: &MemoryBlock<B>) -> Self {
+        Self { shift: block.address().wrapping_sub(base(block)), is_seen_by_host: block.host().is_some() }
+    }
+}
+
 /// Blocks that one stream may still be using.
 struct StreamSet<B: Backend> {
     timeline: Arc<Timeline<B>>,
@@ -60,23 +74,24 @@ struct MultiStreamBlock<B: Backend> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef {
     pub(super) block: BlockId,
-    /// In the pool's own addresses: the host's where it can see the memory.
-    pub(super) start: u64,
+    /// The device's address.
+    pub(super) address: u64,
+    /// The host's address; 0 if the host cannot see the memory.
+    pub(super) host: u64,
     pub(super) len: u64,
 }
 
 impl BlockRef {
+    /// The first byte in the pool's own addresses: the host's where it can see the memory.
+    #[inline]
+    pub(super) fn start(&self) -> u64 {
+        if self.host == 0 { self.address } else { self.host }
+    }
+
     /// Whether the block starts at a multiple of `align`; no block does for an `align` that is no power of two.
     #[inline]
     pub(super) fn is_at(&self, align: u64) -> bool {
-        align.is_power_of_two() && self.start & (align - 1) == 0
-    }
-}
-
-impl From<AllocatedBlock> for BlockRef {
-    #[inline]
-    fn from(AllocatedBlock { block, start, len, .. }: AllocatedBlock) -> Self {
-        Self { block, start, len }
+        align.is_power_of_two() && self.start() & (align - 1) == 0
     }
 }
 
@@ -95,6 +110,8 @@ pub(super) struct PoolState<B: Backend> {
     allocator: Tlsf,
     options: PoolOptions,
     chunks: BTreeMap<u64, Chunk<B>>,
+    /// Of every chunk, if it is the same.
+    addressing: Option<Addressing>,
     streams: Vec<StreamSet<B>>,
     parked: VecDeque<MultiStreamBlock<B>>,
     parked_bytes: u64,
@@ -120,6 +137,7 @@ impl<B: Backend> PoolState<B> {
             allocator: Tlsf::new(options.alignment as u64),
             options,
             chunks: BTreeMap::new(),
+            addressing: None,
             streams: Vec::new(),
             parked: VecDeque::new(),
             parked_bytes: 0,
@@ -161,12 +179,16 @@ impl<B: Backend> PoolState<B> {
         if uses.is_empty() {
             tell::<B>(base + skip as u64, usable as u64, false);
         }
+        let addressing = Addressing::of(&block);
+        let is_same = self.chunks.is_empty() || self.addressing == Some(addressing);
+        self.addressing = is_same.then_some(addressing);
         self.chunks.insert(base, Chunk { region, block, skip, unused_since: Some(Instant::now()) });
         let allocated = self.allocator.allocate_in(region, bytes, align);
         let found = allocated.map(|allocated| self.found(allocated, uses.copied()));
         if !uses.is_empty() {
             for rest in self.allocator.allocate_rest(region) {
-                self.enter(BlockRef::from(rest), uses.copied());
+                let place = self.placed(rest);
+                self.enter(place, uses.copied());
             }
         }
         Ok(found)
@@ -177,10 +199,18 @@ impl<B: Backend> PoolState<B> {
         self.chunks.range(..=start).next_back().map(|(_, chunk)| chunk)
     }
 
-    /// The device's address.
-    pub(super) fn address(&self, start: u64) -> u64 {
-        self.chunk(start)
-            .map_or(start, |chunk| chunk.block.address().wrapping_add(start - base(&chunk.block)))
+    /// A block of the allocator with its addresses.
+    #[inline]
+    fn placed(&self, AllocatedBlock { block, start, len, .. }: AllocatedBlock) -> BlockRef {
+        let Addressing { shift, is_seen_by_host } =
+            self.addressing.unwrap_or_else(|| self.addressing_at(start));
+        let host = if is_seen_by_host { start } else { 0 };
+        BlockRef { block, address: start.wrapping_add(shift), host, len }
+    }
+
+    #[cold]
+    fn addressing_at(&self, start: u64) -> Addressing {
+        self.chunk(start).map_or_else(Addressing::default, |chunk| Addressing::of(&chunk.block))
     }
 
     /// The piece that holds an address of the pool.
@@ -206,7 +236,7 @@ impl<B: Backend> PoolState<B> {
             return;
         }
         if B::WANTS_POISONING && uses.is_empty() {
-            tell::<B>(place.start, place.len, false);
+            tell::<B>(place.start(), place.len, false);
         }
         if self.last_freed.is_some() {
             self.complete_now();
@@ -245,10 +275,10 @@ impl<B: Backend> PoolState<B> {
 
     #[inline]
     fn free_idle(&mut self, place: BlockRef) {
-        tell::<B>(place.start, place.len, false);
+        tell::<B>(place.start(), place.len, false);
         if self.allocator.free(place.block, Tlsf::IDLE, 0) {
             // Finding the chunk takes longer than reading the clock, and can wait.
-            self.newly_empty.push((place.start, Instant::now()));
+            self.newly_empty.push((place.start(), Instant::now()));
             if self.newly_empty.len() >= MAX_NEWLY_EMPTY {
                 self.note_unused_chunks();
             }
@@ -278,7 +308,7 @@ impl<B: Backend> PoolState<B> {
         // There is nothing to drop.
         mem::forget(self.last_freed.take());
         self.allocations += 1;
-        tell::<B>(place.start, place.len, true);
+        tell::<B>(place.start(), place.len, true);
         Some(place)
     }
 
@@ -295,7 +325,7 @@ impl<B: Backend> PoolState<B> {
         };
         let last = self.last_freed.take_if(serves)?;
         self.allocations += 1;
-        tell::<B>(last.place.start, last.place.len, true);
+        tell::<B>(last.place.start(), last.place.len, true);
         Some(last)
     }
 
@@ -334,7 +364,7 @@ impl<B: Backend> PoolState<B> {
     fn found(&mut self, allocated: AllocatedBlock, uses: PendingAccesses<B>) -> FreeBlock<B> {
         self.allocations += 1;
         tell::<B>(allocated.start, allocated.len, true);
-        FreeBlock { place: allocated.into(), uses }
+        FreeBlock { place: self.placed(allocated), uses }
     }
 
     /// As [`take`](Self::take), and also blocks that other streams may still be using. The new user waits for them, on
