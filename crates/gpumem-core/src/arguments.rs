@@ -257,7 +257,10 @@ mod tests {
     fn of(lengths: &[usize]) -> KernelArguments {
         let mut arguments = KernelArguments::new();
         for (index, length) in lengths.iter().enumerate() {
-            check(&arguments, &lengths[..index]);
+            // Interpreted, all the beginnings of a long list take minutes.
+            if !cfg!(miri) || index < 3 {
+                check(&arguments, &lengths[..index]);
+            }
             arguments.push_bytes(&source(*length)).unwrap();
         }
         check(&arguments, lengths);

@@ -35,7 +35,7 @@ struct Entry {
 
 /// The checks that `.ci/run` runs on the second core while the tests run, in this order: those that build in a
 /// directory of their own come first. The last two share the directory of the tests, which are built by then.
-pub(super) const BESIDE: [Step; 9] = [
+pub(super) const BESIDE: [Step; 10] = [
     Step::Asan,
     Step::Miri,
     Step::Loom,
@@ -44,6 +44,7 @@ pub(super) const BESIDE: [Step; 9] = [
     Step::Fuzz,
     Step::Api,
     Step::Clippy,
+    Step::Features,
     Step::Docs,
 ];
 
