@@ -1,15 +1,12 @@
 //! Launching a kernel in stream order.
 
-use super::{
-    arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument},
-    loaded_module::LoadedModule,
-};
+use super::arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument};
 use gpumem_core::{
     Backend, Capabilities, DriverDevice, Error, ErrorKind, KernelArguments, LaunchConfig, Result, Stream as _,
 };
 use gpumem_runtime::{
     Device, Scope, Stream,
-    internal::{Access, Allocation, DeviceContext, Timeline, Tracked, Work},
+    internal::{Access, Allocation, AllocationRef, DeviceContext, Timeline, Tracked, Work},
 };
 use gpumem_simt::Parameters;
 use std::{
@@ -38,7 +35,9 @@ pub struct Kernel<P, B: Backend> {
 /// A kernel, whatever its parameters are: one code launches all that are.
 struct Loaded<B: Backend> {
     raw: B::Kernel,
-    program: Arc<LoadedModule<B>>,
+    /// Owns the program as an array owns its memory. Its log has the last launch on each stream, so that it is unloaded
+    /// when the last one is done, by the deferred queue.
+    program: AllocationRef<B>,
     /// Of which device, and between which of its resets: as the program's memory says, nearer to where launches look.
     context: Arc<DeviceContext<B>>,
     generation: u64,
@@ -109,9 +108,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         keeps_open: bool,
     ) -> Self {
         let constants = constants.map(Arc::new);
-        let memory = Allocation::program(crate::KEY, device, Box::new(raw.clone()), keeps_open);
-        let (context, generation) = (memory.context().clone(), memory.generation());
-        let program = Arc::new(LoadedModule::new(memory));
+        let program = Allocation::program(crate::KEY, device, Box::new(raw.clone()), keeps_open);
+        let (context, generation) = (program.context().clone(), program.generation());
         let (limits, name) = (Limits::of(context.raw.capabilities(), shared_bytes, P::OWN_AXES), name.into());
         let loaded = Loaded { raw, program, context, generation, limits, constants, name };
         Self { loaded, parameters: PhantomData }
@@ -231,7 +229,7 @@ impl<B: Backend> Loaded<B> {
 
     #[cold]
     fn check_program(&self, context: &Arc<DeviceContext<B>>) -> Result<()> {
-        let program = self.program.memory();
+        let program = &self.program;
         if !program.context().is_same(context) {
             let (has, wants) = (program.context().name(), context.name());
             let kind = ErrorKind::WrongDevice { what: "kernel", has, wants };
@@ -338,7 +336,9 @@ impl<B: Backend> Loaded<B> {
         dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
-        self.program.record_launch(timeline, submission);
+        // Nothing conflicts with a launch but the unloading, which no launch is left to meet. So nothing else locks this
+        // log meanwhile, and launches do not look it up.
+        self.program.log().note_others(&(0..1), false, timeline, submission);
         // SAFETY: the arguments are those of the kernel's declaration. The access logs keep their memory alive and
         // order its uses. The author of the declaration promised how the kernel uses them.
         unsafe { raw.launch(&self.raw, dims, arguments) }

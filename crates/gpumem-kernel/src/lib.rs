@@ -14,7 +14,6 @@ mod form;
 mod identifier;
 mod images;
 mod launch;
-mod loaded_module;
 pub mod prelude;
 mod source;
 mod untyped;

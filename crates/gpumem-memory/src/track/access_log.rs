@@ -298,6 +298,8 @@ impl<P: QueueRef> AccessLog<P> {
         match self.uses.iter_mut().find(same) {
             Some(entry) => entry.submission = submission,
             None => {
+                // What is over, and what another use of its queue covers, has no say any more.
+                self.compact();
                 self.uses.push(LoggedAccess { extent: extent.clone(), write, by: by.clone(), submission })
             }
         }

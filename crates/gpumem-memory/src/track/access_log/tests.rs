@@ -134,6 +134,22 @@ fn a_use_is_a_repeat_only_if_the_log_has_not_changed() {
     assert!(!noted_again(&mut log, &step(2, 8..16, true), 5), "the access of another stream");
 }
 
+#[test]
+fn uses_that_have_not_waited_all_stay_until_they_are_over() {
+    let (over, not_over) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
+    let mut log = AccessLog::new();
+    for submission in 1..=3 {
+        (0..2 * LIMIT as u64)
+            .for_each(|queue| log.note_others(&(0..1), false, &Told(queue, &over), submission));
+    }
+    assert_eq!(log.all().map(|entry| entry.submission).collect::<Vec<_>>(), [3; 2 * LIMIT]);
+    over.set(true);
+    log.note_others(&(0..1), false, &Told(99, &not_over), 1);
+    let mut pending = Vec::new();
+    log.drain_pending(|by, submission| pending.push((by.0, submission)));
+    assert_eq!(pending, [(99, 1)]);
+}
+
 /// A queue that reports a submission as complete once it is told so.
 #[derive(Debug, Clone, Copy)]
 struct Told<'a>(u64, &'a std::cell::Cell<bool>);
