@@ -1,4 +1,4 @@
-//! `cargo xtask performance`: the tables of the pages of measurements, which are the reports in `docs/benchmarks/reports`.
+//! `cargo xtask performance`: the tables of the page of measurements, which are the reports in `docs/benchmarks/reports`.
 //!
 //! A report `h100.json` (`cargo xtask bench --device cuda:0 --report docs/benchmarks/reports/h100.json`) replaces the
 //! part of a page between the lines `<!-- report: h100 cuda/ memory/ -->` and `<!-- end of report -->`: its rows
@@ -16,10 +16,12 @@ pub(crate) struct Options {
     /// Write nothing; fail if a page would change
     #[arg(long)]
     check: bool,
+    /// Print all rows of this report instead
+    report: Option<String>,
 }
 
-/// The book's page, with the rows that users ask for, and the page that has all rows.
-const PAGES: [&str; 2] = ["docs/src/performance.md", "docs/benchmarks/README.md"];
+/// The book's page, with the rows that users ask for.
+const PAGE: &str = "docs/src/performance.md";
 const REPORTS: &str = "docs/benchmarks/reports";
 const BEGIN: &str = "<!-- report: ";
 const END: &str = "<!-- end of report -->";
@@ -49,35 +51,35 @@ struct Row {
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::load()?;
-    let stale = write(workspace.root(), options.check)?;
-    let what = if options.check { "is not up to date: run `cargo xtask performance`" } else { "written" };
-    stale.iter().for_each(|page| println!("{page} {what}"));
-    Ok(stale.is_empty() || !options.check)
-}
-
-/// Writes the pages, or with `check` only compares. Returns those that were out of date.
-pub(crate) fn write(root: &Path, check: bool) -> Result<Vec<&'static str>> {
-    let mut stale = Vec::new();
-    for page in PAGES {
-        if write_page(root, page, check)? {
-            stale.push(page);
-        }
+    if let Some(report) = &options.report {
+        print!("{}", section(&read(workspace.root(), report)?, &[])?);
+        return Ok(true);
     }
-    Ok(stale)
+    let is_stale = write(workspace.root(), options.check)?;
+    if is_stale {
+        let what = if options.check { "is not up to date: run `cargo xtask performance`" } else { "written" };
+        println!("{PAGE} {what}");
+    }
+    Ok(!is_stale || !options.check)
 }
 
-fn write_page(root: &Path, page: &'static str, check: bool) -> Result<bool> {
-    let path = root.join(page);
-    let old = std::fs::read_to_string(&path).context(page)?;
+fn read(root: &Path, report: &str) -> Result<Report> {
+    let file = root.join(REPORTS).join(report).with_extension("json");
+    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| file.display().to_string())
+}
+
+/// Writes the page, or with `check` only compares. Returns whether it was out of date.
+pub(crate) fn write(root: &Path, check: bool) -> Result<bool> {
+    let path = root.join(PAGE);
+    let old = std::fs::read_to_string(&path).context(PAGE)?;
     let new = render(&old, |wanted| {
         let mut words = wanted.split_whitespace();
-        let file = root.join(REPORTS).join(words.next().unwrap_or_default()).with_extension("json");
-        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let report: Report = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+        let report = read(root, words.next().unwrap_or_default())?;
         section(&report, &words.collect::<Vec<_>>())
     })?;
     if new != old && !check {
-        std::fs::write(&path, &new).context(page)?;
+        std::fs::write(&path, &new).context(PAGE)?;
     }
     Ok(new != old)
 }

@@ -1,10 +1,8 @@
 //! Numba's GPU memory model for Rust: one device-array API over CUDA, ROCm/HSA and the host CPU.
 //!
-//! If you have written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()`
-//! in Python, you find the same words here, checked by a compiler: device arrays of any layout and views that are
-//! borrows, page-locked, mapped and managed host memory, streams and events that the library orders. The same program
-//! runs on every backend: on NVIDIA GPUs, on AMD GPUs, and, for tests and for machines without either, on the
-//! processor.
+//! Users of `cuda.to_device(a)`, `d.copy_to_host()` and `cuda.pinned_array(...)` find the same words here, checked by a compiler:
+//! device arrays of any layout and views that are borrows, page-locked, mapped and managed host memory, streams and events that
+//! the library orders. The same program runs on NVIDIA GPUs, on AMD GPUs, and on the processor.
 //!
 //! ```
 //! use gpumem::{kernel::prelude::*, ndarray::Array2, prelude::*};
@@ -60,85 +58,45 @@
 //!
 //! # Features
 //!
-//! Rust 1.88 or newer builds it. A feature enables a backend. Features only add, and all of them build on a machine without a GPU, a toolkit or a driver: libraries of
-//! drivers are looked for when the program runs.
+//! Rust 1.88 or newer builds it, on a machine without a GPU, a toolkit or a driver: libraries of drivers are looked for when the
+//! program runs. Features only add.
 //!
-//! | feature | backend | what it needs at run time |
+//! | feature | adds | needs at run time |
 //! |---|---|---|
-//! | `host` (default) | the processor | nothing |
-//! | `cuda` | NVIDIA GPUs | the CUDA driver, 12.0 or newer; NVRTC for kernels from source |
-//! | `roc` | AMD GPUs | ROCm 5.2 to 7: HIP, hipRTC for kernels from source, the HSA runtime for agents and pools |
+//! | `host` (default) | the processor as a device | nothing |
+//! | `cuda` | NVIDIA GPUs | the driver, CUDA 12.0 or newer; NVRTC for kernels from source |
+//! | `roc` | AMD GPUs | ROCm 5.2 to 7 |
+//! | `collectives` | operations of several ranks | NCCL, RCCL or MPI; nothing within one process on `host` |
+//! | `cudarc` | exchange with that crate's slices, without a copy | |
 //!
-//! Without any of them the build stops and says so. The feature `collectives` adds operations of several ranks (`all_reduce`, `send`):
-//! over NCCL on `cuda`, over RCCL on `roc`, on `host` between ranks of one process, and over MPI between processes. The feature
-//! `cudarc` adds exchange of memory with that crate's safe slices, without a copy.
-//!
-//! # What works on which backend
-//!
-//! | | `host` | `cuda` | `roc` |
-//! |---|---|---|---|
-//! | finding the driver, typed errors without one | yes | yes | yes |
-//! | arrays, views, records, copies of any two layouts | yes | yes | on a simulated GPU |
-//! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | yes | on a simulated GPU |
-//! | streams, events, callbacks, futures, ordering | yes | yes | on a simulated GPU |
-//! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
-//! | kernels | yes | yes | on a simulated GPU, and over HIP on CUDA |
-//! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
-//! | collectives | ranks of one process, and over MPI | over NCCL, verified between processes that share an H100 | over RCCL, not tested |
-//!
-//! The conformance suite verifies the column `cuda` on H100 and H200, also under compute-sanitizer.
-//!
-//! The column `roc` is verified on a simulated AMD GPU under AMD's own libraries of ROCm 5.2, 6.4 and 7.2, which executes the machine
-//! code of their compilers, from gfx906 to gfx1201. Nothing has been tested on AMD hardware: caches, coherence and speed are not proven.
+//! The conformance suite verifies `host` and `cuda` on every feature, `cuda` on H100 and H200, also under compute-sanitizer. It
+//! verifies `roc` on a simulated AMD GPU, which executes AMD's machine code under AMD's own libraries. Nothing has run on AMD
+//! hardware. [Backends](https://github.com/gpumem/gpumem/blob/main/docs/src/backends.md) says what works where.
 //!
 //! # Which device
 //!
-//! A device has a name: `host`, `cuda:1`, `cuda:0000:3b:00.0` (its place on the PCI bus) or `cuda:uuid-...`. Asked for by name, a device
-//! that cannot be had is an error with the reason; nothing ever falls back to another one silently.
+//! A device has a name: `host`, `cuda:1`, `cuda:0000:3b:00.0` (its place on the PCI bus) or `cuda:uuid-...`. The default is the device
+//! in the environment variable `GPUMEM_DEVICE`, else the first of the first *enabled* backend in the order `cuda`, `roc`, `host`.
 //!
-//! * **The default** is the device in the environment variable `GPUMEM_DEVICE`, else the first device of the first
-//!   *enabled* backend in the order `cuda`, `roc`, `host`. Enabled, and not available: a program that is meant for a
-//!   GPU does not quietly run on the processor because a driver is broken. It fails, and the message says what was
-//!   tried and what to do.
-//! * **`open_first_available`** opens the first backend in that order that works. Backends that were skipped are logged through
-//!   `tracing` with the reason, and `AnyBackend::open_first_available` returns them. `GPUMEM_DEVICE` overrides it too.
-//! * **A list** of the devices of all enabled backends leaves out a backend without a driver; `AnyBackend::unavailable` says which, and why.
-//!
-//! The choice among backends costs one comparison a call. With a single backend enabled, or with the backend named as a type
-//! (`cuda::Cuda` where `AnyBackend` is the default), it costs nothing.
-//!
-//! # Design
-//!
-//! * **One set of traits below, one set of types above.** A backend moves bytes between addresses; elements, shapes, borrows, ordering and
-//!   allocation are written once over it. `AnyBackend`, the choice among backends while the program runs, is itself a backend.
-//! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for
-//!   conflicting work; on one stream no event is made.
-//! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a pool, which reuses it
-//!   in constant time. `flush` and `trim` return it to the driver.
-//! * **Errors are typed** and name the operation, the backend and the sizes. The library does not panic: a missing driver, a lost device,
-//!   a forked child and a failure in `Drop` are errors. A panic of your own closure reaches you; one in a callback becomes an error of
-//!   `take_errors`.
-//! * **Kernels are compiled once** for a kind of device. The programs are kept in memory and on disk, for later runs too.
-//! * **Interop.** `typed` gives a device, stream, event or buffer as the type of its backend, and `raw_scope` lends a stream to another
-//!   library.
+//! Opening a device by name, or the default, either succeeds or returns an error that says why. There is no fallback: a program that
+//! is meant for a GPU does not quietly run on the processor because a driver is broken. `open_first_available` tries the backends in
+//! that order, and logs why it skipped one.
 //!
 //! # Safety
 //!
-//! * The safe interface cannot read uninitialised memory, cannot use memory after it was freed and cannot race, whatever is dropped, forgotten
-//!   or unwound. No guarantee depends on a destructor that a user could skip.
-//! * Host memory that is borrowed moves only in calls that block until it is free again, or inside a scope that waits on every way out. Host memory
-//!   that a device uses asynchronously belongs to the library, and looking at it waits for the device.
-//! * If work fails, no call on any stream can read the memory that it was to write, or launch on it, until it is
-//!   written anew. The error names the kernel or the copy that failed.
-//! * The traits of the backends trust their caller and are `unsafe` where that matters. Ordinary programs never call them.
+//! * The safe interface cannot read uninitialised memory, cannot use memory after it was freed and cannot race, whatever is dropped,
+//!   forgotten or unwound.
+//! * Borrowed host memory moves only in calls that block until it is free again, or inside a scope that waits on every way out.
+//! * If work fails, no call can read the memory that it was to write until it is written anew. The error names the kernel or the
+//!   copy that failed.
+//! * The library does not panic: a missing driver, a lost device, a forked child and a failure in `Drop` are typed errors.
 //!
 //! # Links
 //!
-//! * [The book](https://github.com/gpumem/gpumem/blob/main/docs/src/introduction.md): coming from Numba, the safety model, backends,
-//!   architecture, testing.
-//! * [Examples](https://github.com/gpumem/gpumem/tree/main/crates/gpumem/examples), numbered, of about thirty lines each, and the contact sheet.
+//! * [The book](https://github.com/gpumem/gpumem/blob/main/docs/src/introduction.md): coming from Numba, kernels, the safety model,
+//!   performance, architecture, testing.
+//! * [Examples](https://github.com/gpumem/gpumem/tree/main/crates/gpumem/examples), numbered, and the contact sheet.
 //! * [`gpumem-core`](https://docs.rs/gpumem-core): the traits, for writing a backend.
-//! * [Numba's documentation of CUDA memory management](https://numba.readthedocs.io/en/stable/cuda/memory.html): where the words come from.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(any(feature = "host", feature = "cuda", feature = "roc")))]
