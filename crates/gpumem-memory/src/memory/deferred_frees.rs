@@ -43,7 +43,8 @@ struct Pending<B: Backend> {
 /// Objects that were dropped and not yet freed.
 pub struct DeferredFrees<B: Backend> {
     queue: Mutex<VecDeque<Pending<B>>>,
-    /// The size of the queue, to be read without its lock and written under it.
+    /// The size of the queue, to be read without its lock and written under it. These and the limits are relaxed: a thread that
+    /// reads an old size sweeps one allocation later, or looks in vain, and looks under the lock either way.
     items: AtomicUsize,
     bytes: AtomicUsize,
     limit_items: AtomicUsize,

@@ -32,6 +32,7 @@ struct DriverStats {
     failures: AtomicU64,
 }
 
+// Relaxed throughout: numbers of reports. No memory is reached because of one, and each is exact by itself.
 impl DriverStats {
     fn note_allocated<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
         core.counters.count_allocation();

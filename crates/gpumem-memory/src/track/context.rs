@@ -206,6 +206,7 @@ impl<B: Backend> DeviceContext<B> {
 
 /// Where the generations of a device begin: no two devices of the process share any.
 fn first_generation() -> u64 {
+    // Relaxed: the numbers only have to differ.
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed) << RESETS_BITS
 }

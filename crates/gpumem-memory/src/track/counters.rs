@@ -13,6 +13,7 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub struct Counters { $($field: AtomicU64,)* }
 
+        // Relaxed: numbers for reports.
         impl Counters {
             $(
                 #[inline]

@@ -6,15 +6,7 @@
 //! stream needs the memory is one event recorded on the producer ([`RecordedEvent`]) and waited for on the consumer,
 //! and the stream remembers its waits.
 //!
-//! ```text
-//!  submit on S                       lock access logs (by allocation id)
-//!    └ lock S                        the same use again: nothing conflicts
-//!        └ conflicts in the logs     for each: try to lock the other timeline, reuse or record an event, wait for it
-//!            └ submission += 1           note it in the logs, unlock them
-//!                └ enqueue           unlock S
-//! ```
-//! With a timeline locked, another one is only ever *tried*. If another thread holds it, the first is unlocked, and the
-//! other one's lock is waited for alone. So there is no order among timelines to get wrong.
+//! `README.md` beside this file has the protocol, the locks, the atomics, and why they suffice.
 
 mod access;
 mod access_log;
@@ -47,6 +39,7 @@ pub use tracked::Tracked;
 /// Returns a number that is unique in this process, for streams and scopes.
 pub fn unique_id() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
+    // Relaxed: the numbers only have to differ.
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -149,6 +149,7 @@ impl<B: Backend> Timeline<B> {
     }
 
     pub(super) fn note_complete(&self, submission: u64) {
+        // Release: who finds the work complete uses its memory. Relaxed where the number has risen already: nothing is written.
         // ThreadSanitizer does not see `fetch_max`.
         let later = |completed| (completed < submission).then_some(submission);
         let _ = self.completed.fetch_update(Ordering::Release, Ordering::Relaxed, later);

@@ -83,6 +83,7 @@ impl FailurePlan {
 pub struct FailureInjectingResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
     plan: FailurePlan,
+    /// Relaxed: each request gets a number of its own, which is all that the plan needs.
     requests: AtomicU64,
     struck: AtomicU64,
 }
@@ -101,7 +102,7 @@ impl<B: Backend> FailureInjectingResource<B> {
 
 impl<B: Backend> MemoryResource<B> for FailureInjectingResource<B> {
     fn name(&self) -> &'static str {
-        "injecting"
+        "failure injection"
     }
 
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {

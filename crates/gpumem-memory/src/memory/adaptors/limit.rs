@@ -22,6 +22,8 @@ use std::sync::{
 pub struct LimitingResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
     limit: usize,
+    /// Taken before memory is requested, so that threads together never pass the limit. It guards no other memory, which would
+    /// need an order; one variable has one order of its own.
     allocated: AtomicUsize,
 }
 
@@ -36,7 +38,7 @@ impl<B: Backend> LimitingResource<B> {
     /// Counts bytes as freed. More than the allocated bytes come back only by mistake: from another resource.
     fn gone(&self, bytes: usize) {
         let less = |allocated: usize| Some(allocated.saturating_sub(bytes));
-        let _ = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
+        let _ = self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
@@ -49,7 +51,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
         let take = |allocated: usize| {
             allocated.checked_add(request.bytes).filter(|allocated| *allocated <= self.limit)
         };
-        if let Err(allocated) = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take) {
+        if let Err(allocated) = self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             let memory = MemoryInfo { free: self.limit.saturating_sub(allocated), total: self.limit };
             let kind = ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory);
             return Err(request.core.error(request.operation, kind));
@@ -61,7 +63,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
                 Ok(block)
             }
             Err(error) => {
-                self.allocated.fetch_sub(request.bytes, Ordering::AcqRel);
+                self.allocated.fetch_sub(request.bytes, Ordering::Relaxed);
                 Err(error)
             }
         }
@@ -87,7 +89,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
     }
 
     fn statistics(&self) -> MemoryStatistics {
-        MemoryStatistics { allocated: self.allocated.load(Ordering::Acquire), ..self.upstream.statistics() }
+        MemoryStatistics { allocated: self.allocated.load(Ordering::Relaxed), ..self.upstream.statistics() }
     }
 
     super::pass_on!();

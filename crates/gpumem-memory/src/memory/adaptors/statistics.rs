@@ -19,6 +19,7 @@ use std::sync::{
 /// assert_eq!(counting.statistics().allocations, 1);
 /// # Ok::<(), gpumem_core::Error>(())
 /// ```
+// Relaxed throughout: numbers for a look. Each is exact by itself; two that are read together may be of different moments.
 #[derive(Debug)]
 pub struct StatisticsResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
@@ -44,14 +45,14 @@ impl<B: Backend> StatisticsResource<B> {
 
     /// Sets the peak to the present value, to measure a new phase.
     pub fn reset_peak(&self) {
-        self.peak.store(self.allocated.load(Ordering::Acquire), Ordering::Release);
+        self.peak.store(self.allocated.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn gone(&self, bytes: usize) {
         // More than are allocated come back only by mistake: from another resource.
         let less = |count: &AtomicUsize, by: usize| {
             let _ = count
-                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
         };
         less(&self.allocated, bytes);
         less(&self.blocks, 1);
@@ -60,7 +61,7 @@ impl<B: Backend> StatisticsResource<B> {
 
 impl<B: Backend> MemoryResource<B> for StatisticsResource<B> {
     fn name(&self) -> &'static str {
-        "counting"
+        "statistics"
     }
 
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
@@ -68,10 +69,10 @@ impl<B: Backend> MemoryResource<B> for StatisticsResource<B> {
         match &outcome {
             Ok(block) => {
                 self.allocations.fetch_add(1, Ordering::Relaxed);
-                self.blocks.fetch_add(1, Ordering::AcqRel);
+                self.blocks.fetch_add(1, Ordering::Relaxed);
                 let allocated =
-                    self.allocated.fetch_add(block.bytes(), Ordering::AcqRel).saturating_add(block.bytes());
-                self.peak.fetch_max(allocated, Ordering::AcqRel);
+                    self.allocated.fetch_add(block.bytes(), Ordering::Relaxed).saturating_add(block.bytes());
+                self.peak.fetch_max(allocated, Ordering::Relaxed);
             }
             Err(_) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
@@ -95,16 +96,16 @@ impl<B: Backend> MemoryResource<B> for StatisticsResource<B> {
     }
 
     fn forget(&self) {
-        self.allocated.store(0, Ordering::Release);
-        self.blocks.store(0, Ordering::Release);
+        self.allocated.store(0, Ordering::Relaxed);
+        self.blocks.store(0, Ordering::Relaxed);
         self.upstream.forget();
     }
 
     fn statistics(&self) -> MemoryStatistics {
         MemoryStatistics {
-            allocated: self.allocated.load(Ordering::Acquire),
-            peak_allocated: Some(self.peak.load(Ordering::Acquire)),
-            blocks: self.blocks.load(Ordering::Acquire),
+            allocated: self.allocated.load(Ordering::Relaxed),
+            peak_allocated: Some(self.peak.load(Ordering::Relaxed)),
+            blocks: self.blocks.load(Ordering::Relaxed),
             allocations: self.allocations.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             ..self.upstream.statistics()

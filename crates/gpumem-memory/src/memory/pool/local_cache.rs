@@ -23,7 +23,10 @@ const BYTES: u64 = 16 << 20;
 /// Shared by the users of one stream or thread; on separate cache lines.
 #[repr(align(128))]
 pub(super) struct LocalCache<B: Backend> {
+    /// Relaxed: threads may lose each other's decrements, and the cache is then used a little longer.
     uses_left: AtomicU32,
+    /// How many blocks there are, written under the lock. Relaxed: who reads too few goes to the allocator, who reads too many
+    /// finds out under the lock.
     blocks: AtomicUsize,
     cache: ShortMutex<Bins<B>>,
 }
@@ -148,6 +151,7 @@ impl<B: Backend> LocalCache<B> {
 #[inline]
 pub(super) fn thread_number() -> usize {
     use std::cell::Cell;
+    // Relaxed: the numbers only have to differ.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };

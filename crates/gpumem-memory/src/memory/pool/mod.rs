@@ -55,7 +55,8 @@ pub struct Pool<B: Backend> {
     /// not locked then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not
     /// wait for itself.
     growing: ReentrantMutex<RefCell<()>>,
-    /// The number of the resource in its blocks. Another one from each time on that the driver has taken everything.
+    /// The number of the resource in its blocks. Another one from each time on that the driver has taken everything. Written under
+    /// the lock of the state. Who reads an old one without that lock finds the new one under it, in `PoolState::free`.
     id: AtomicU64,
     /// Earlier generations: their blocks do not belong to the pool any more.
     former: Mutex<Vec<u64>>,

@@ -153,6 +153,7 @@ fn allocation_id() -> u64 {
     thread_local! {
         static NEXT: Cell<u64> = const { Cell::new(0) };
     }
+    // Relaxed: the numbers only have to differ.
     static BATCH: AtomicU64 = AtomicU64::new(1);
     NEXT.try_with(|next| {
         let mut id = next.get();
