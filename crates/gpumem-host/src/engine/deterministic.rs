@@ -2,12 +2,13 @@
 //!
 //! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device.
 
-use super::{Command, Engine, Fault, Item, Mark, Progress, Queue, Random, Refused};
+use super::{
+    Command, Engine, Fault, Item, Mark, Progress, Queue, Random,
+    step::{CommandPart, Next, Outcome},
+};
 use crate::process::Adversary;
 use crate::sync::lock;
-use std::ops::Range;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// Most steps that the trace holds.
 const TRACE: usize = 1 << 16;
@@ -66,9 +67,7 @@ pub(crate) struct Deterministic {
 /// A piece of a command that is about to run.
 struct Piece {
     queue: Arc<Queue>,
-    item: Item,
-    part: Range<usize>,
-    last: bool,
+    part: CommandPart,
     fault: Option<Fault>,
 }
 
@@ -170,105 +169,36 @@ impl Deterministic {
     /// Takes a piece out of a stream. `None` if another thread was faster.
     fn begin(&mut self, queue: Arc<Queue>) -> Option<Piece> {
         let mut state = lock(&queue.state);
-        if state.busy {
-            return None;
-        }
-        let mut fault = None;
-        if let Command::Wait(mark) = &state.pending.front()?.command {
-            match mark.progress() {
-                Progress::Pending => return None,
-                Progress::Reached => {}
-                Progress::Dropped => fault = Some(queue.lost_producer()),
+        let (submission, chunk) = (queue.completed() + 1, state.chunks);
+        let Next::Ready(fault) = queue.next(&state) else { return None };
+        let part = queue.take(&mut state, |left, chunks| {
+            match left <= 1 || chunks >= MOST_CHUNKS || self.random.one_in(self.whole) {
+                true => left,
+                false => 1 + self.random.below(left),
             }
-        }
-        let item = state.pending.pop_front()?;
-        state.busy = true;
-        state.is_woken = false;
-        let (start, units) = (state.done_units, item.command.units());
-        let left = units - start;
-        let whole = left <= 1 || state.chunks >= MOST_CHUNKS || self.random.one_in(self.whole);
-        let end = if whole { units } else { start + 1 + self.random.below(left) };
-        let submission = queue.completed() + 1;
+        })?;
         if self.trace.len() < TRACE {
-            self.trace.push(Step { stream: queue.number, command: submission - 1, chunk: state.chunks });
+            self.trace.push(Step { stream: queue.number, command: submission - 1, chunk });
         }
         drop(state);
-        Some(Piece { queue, item, part: start..end, last: end == units, fault })
+        Some(Piece { queue, part, fault })
     }
 }
 
 impl Piece {
     fn run(self) {
-        let engine = Arc::clone(&self.queue.engine);
-        if matches!(self.item.command, Command::Future(_)) {
-            self.poll()
-        } else {
-            self.run_part()
+        let Self { queue, part, fault } = self;
+        let outcome = queue.execute(part, fault);
+        let is_over = matches!(outcome, Outcome::Over(_));
+        let mut state = lock(&queue.state);
+        let aftermath = queue.give_back(&mut state, outcome);
+        drop(state);
+        aftermath.settle();
+        if !is_over && queue.engine.is_lost() {
+            queue.abandon();
         }
-        if engine.is_closed() {
-            engine.run_out();
-        }
-    }
-
-    /// Polls a future.
-    fn poll(self) {
-        let Self { queue, mut item, .. } = self;
-        let submission = queue.completed() + 1;
-        match queue.poll_future(&mut item, submission) {
-            Poll::Pending => {
-                let mut state = lock(&queue.state);
-                state.busy = false;
-                state.parked = !state.is_woken;
-                state.pending.push_front(item);
-                drop(state);
-                if queue.engine.is_lost() {
-                    queue.abandon();
-                }
-            }
-            Poll::Ready(fault) => {
-                item.command.retire();
-                let mut state = lock(&queue.state);
-                state.busy = false;
-                state.parked = false;
-                let aftermath = queue.complete(&mut state, fault);
-                drop(state);
-                aftermath.settle();
-            }
-        }
-    }
-
-    fn run_part(mut self) {
-        let (queue, Item { command, uses }) = (self.queue, self.item);
-        // Nothing that it uses changes between its pieces.
-        let refused = queue.refuse(&command, &uses);
-        let mut is_over = self.last;
-        match refused {
-            Refused::No => {
-                let result = command.run(&queue.engine, queue.id, self.part.clone());
-                if self.last || result.is_err() {
-                    self.fault = self.fault.or(queue.conclude(&command, &uses, result));
-                }
-            }
-            Refused::Rest => is_over = true,
-            Refused::Failed(fault) => self.fault = Some(fault),
-        }
-        if is_over || self.fault.is_some() {
-            command.retire();
-            let mut state = lock(&queue.state);
-            state.busy = false;
-            let aftermath = queue.complete(&mut state, self.fault);
-            drop(state);
-            aftermath.settle();
-        } else {
-            let mut state = lock(&queue.state);
-            state.busy = false;
-            state.pending.push_front(Item { command, uses });
-            state.done_units = self.part.end;
-            state.chunks += 1;
-            drop(state);
-            if queue.engine.is_lost() {
-                queue.abandon();
-            }
+        if queue.engine.is_closed() {
+            queue.engine.run_out();
         }
     }
 }

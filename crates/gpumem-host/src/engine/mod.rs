@@ -9,6 +9,7 @@ mod pool;
 mod queue;
 mod random;
 mod run;
+mod step;
 
 pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;

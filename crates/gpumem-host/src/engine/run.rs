@@ -1,12 +1,14 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
-use super::{Command, Engine, Fault, Item, Mark, Progress, Queue};
+use super::{
+    Command, Engine, Fault, Item, Mark, Progress, Queue,
+    step::{Next, Outcome},
+};
 use crate::error::error;
 use crate::sync::{lock, sleep};
 use gpumem_core::{CopyRegion, ErrorKind, POISONED, Result, current_uses};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 use std::time::Duration;
 
 /// Turns of busy waiting before a thread goes to sleep: about as long as waking it takes.
@@ -48,8 +50,7 @@ impl Queue {
             let fault = current_uses(|uses| self.run_whole(&command, uses));
             command.retire();
             let mut state = lock(&self.state);
-            state.busy = false;
-            let aftermath = self.complete(&mut state, fault);
+            let aftermath = self.give_back(&mut state, Outcome::Over(fault));
             // Others may have enqueued meanwhile.
             let list = state.take_listing();
             drop(state);
@@ -111,104 +112,48 @@ impl Queue {
         if worker {
             state.listed = false;
         }
-        if state.busy {
-            return Ran::Busy;
-        }
         let ran = loop {
+            if state.busy {
+                return Ran::Busy;
+            }
             if self.engine.is_lost() && !state.pending.is_empty() {
                 drop(state);
                 self.abandon();
                 return Ran::Done;
             }
-            if self.completed() >= until || state.pending.is_empty() {
+            if self.completed() >= until {
                 break Ran::Done;
             }
-            if budget == 0 {
+            if budget == 0 && !state.pending.is_empty() {
                 break Ran::Budget;
             }
-            budget -= 1;
-            let (mut fault, mut wait) = (None, None);
-            let first_is_future =
-                matches!(state.pending.front(), Some(Item { command: Command::Future(_), .. }));
-            if first_is_future && state.parked {
-                break Ran::Parked;
-            }
-            if let Some(Item { command: Command::Wait(mark), .. }) = state.pending.front() {
-                match mark.progress() {
-                    Progress::Reached => {}
-                    Progress::Dropped => fault = Some(self.lost_producer()),
-                    Progress::Pending => wait = Some(mark.clone()),
-                }
-            }
-            if let Some(mark) = wait {
-                if state.parked {
-                    break Ran::Waits(mark);
-                }
-                state.parked = true;
-                drop(state);
-                let parked = mark.queue.park(mark.submission, self);
-                state = lock(&self.state);
-                if state.busy {
-                    return Ran::Busy;
-                }
-                if parked {
-                    break Ran::Waits(mark);
-                }
-                state.parked = false;
-                continue;
-            }
-            let Some(mut item) = state.pending.pop_front() else { break Ran::Done };
-            if first_is_future {
-                state.busy = true;
-                state.is_woken = false;
-                let submission = self.completed() + 1;
-                drop(state);
-                let polled = self.poll_future(&mut item, submission);
-                let Poll::Ready(fault) = polled else {
-                    state = lock(&self.state);
-                    state.busy = false;
-                    state.parked = !state.is_woken;
-                    state.pending.push_front(item);
-                    continue;
-                };
-                item.command.retire();
-                state = lock(&self.state);
-                state.busy = false;
-                state.parked = false;
-                let aftermath = self.complete(&mut state, fault);
-                if !aftermath.is_empty() {
-                    state.busy = true;
+            match self.next(&state) {
+                Next::Busy => return Ran::Busy,
+                Next::Nothing => break Ran::Done,
+                Next::Parked => break Ran::Parked,
+                Next::Waits(mark) if state.parked => break Ran::Waits(mark),
+                Next::Waits(mark) => {
+                    state.parked = true;
                     drop(state);
-                    aftermath.settle();
+                    let is_parked = mark.queue.park(mark.submission, self);
                     state = lock(&self.state);
-                    state.busy = false;
+                    if state.busy {
+                        return Ran::Busy;
+                    }
+                    if is_parked {
+                        break Ran::Waits(mark);
+                    }
+                    state.parked = false;
                 }
-                continue;
-            }
-            let Item { command, uses } = item;
-            if !matches!(command, Command::Wait(_)) {
-                state.busy = true;
-                drop(state);
-                fault = self.run_whole(&command, &uses);
-                command.retire();
-                state = lock(&self.state);
-                state.busy = false;
-            } else {
-                // An event may hold the last handle of another queue; dropping that takes no lock that is held here.
-                state.busy = true;
-                drop(state);
-                drop(command);
-                state = lock(&self.state);
-                state.busy = false;
-            }
-            state.parked = false;
-            let aftermath = self.complete(&mut state, fault);
-            if !aftermath.is_empty() {
-                state.busy = true;
-                drop(state);
-                aftermath.settle();
-                state = lock(&self.state);
-                state.busy = false;
+                Next::Ready(fault) => {
+                    budget -= 1;
+                    let Some(part) = self.take(&mut state, |units, _| units) else { break Ran::Done };
+                    drop(state);
+                    let outcome = self.execute(part, fault);
+                    state = lock(&self.state);
+                    let aftermath = self.give_back(&mut state, outcome);
+                    state = self.settle(state, aftermath);
+                }
             }
         };
         let list = state.take_listing();
