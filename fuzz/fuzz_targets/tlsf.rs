@@ -2,7 +2,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use gpumem_tlsf::{AllocatedBlock, RegionId, SetId, Tlsf};
+use gpumem_runtime::memory::tlsf::{AllocatedBlock, RegionId, SetId, Tlsf};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 

@@ -37,7 +37,7 @@ impl Run {
     }
 }
 
-/// Runs for every change. Miri cannot run tests that call a driver. `gpumem-layout`, `gpumem-tlsf` and `gpumem-trace` have
+/// Runs for every change. Miri cannot run tests that call a driver. `gpumem-layout` and `gpumem-trace` have
 /// no unsafe code, so there is nothing to find in them.
 pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),

@@ -4,11 +4,10 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 10] = [
     "gpumem",
     "gpumem-core",
     "gpumem-layout",
-    "gpumem-tlsf",
     "gpumem-trace",
     "gpumem-memory",
     "gpumem-runtime",

@@ -51,7 +51,7 @@ pub mod memory {
         TrackingResource, Trim, defer_cleanup_everywhere, named,
     };
     #[doc(no_inline)]
-    pub use gpumem_tlsf as tlsf;
+    pub use gpumem_memory::tlsf;
 }
 
 #[doc(hidden)]

@@ -28,6 +28,8 @@ mod resource_report;
 mod resource_table;
 mod serving;
 
+#[doc(no_inline)]
+pub use crate::tlsf;
 pub use adaptors::{
     FailureInjectingResource, FailurePlan, LimitingResource, LiveAllocation, StatisticsResource,
     TrackingResource,
@@ -35,8 +37,6 @@ pub use adaptors::{
 pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
 pub use deferred_limits::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
 pub use driver::DriverMemory;
-#[doc(no_inline)]
-pub use gpumem_tlsf as tlsf;
 pub use names::{Holder, named};
 pub use pending_accesses::PendingAccesses;
 pub use pool::{Pool, PoolOptions};

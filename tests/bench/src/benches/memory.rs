@@ -3,10 +3,10 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Context, Result};
+use gpumem::memory::tlsf::{AllocatedBlock, Tlsf};
 use gpumem_core::{AllocationRequest, Attach, DriverDevice, MemoryKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{Device, Stream};
-use gpumem_tlsf::{AllocatedBlock, Tlsf};
 use std::{
     hint::black_box,
     sync::Barrier,

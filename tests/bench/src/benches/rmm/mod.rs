@@ -14,7 +14,7 @@ mod workload;
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Context, Result, ensure};
 use best_fit::{BestFit, rounded};
-use gpumem_tlsf::{BlockId, Tlsf};
+use gpumem::memory::tlsf::{BlockId, Tlsf};
 use std::time::{Duration, Instant};
 use workload::{CELLS, Cell, Step, hash, steps};
 
