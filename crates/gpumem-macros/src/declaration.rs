@@ -299,7 +299,7 @@ fn written(
         #head {
             use #root::kernel::codegen as __gpumem;
             #origin
-            let __calls = &__gpumem::Calls::KERNEL;
+            let __calls = &__gpumem::Calls::of_kernel();
             #race_free
             #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
             let __program = #program;

@@ -42,6 +42,43 @@ fn a_kernels_source_is_the_librarys() {
     assert!(printed().source_text().unwrap().contains("GPUMEM_KERNEL printed("));
 }
 
+/// Functions of which each calls the next at two places, of which it reaches one.
+macro_rules! chain {
+    ($last:ident) => {
+        #[gpumem::device]
+        fn $last(x: u32) -> u32 {
+            x + 1
+        }
+    };
+    ($first:ident $next:ident $($rest:ident)*) => {
+        #[gpumem::device]
+        fn $first(x: u32) -> u32 {
+            if x % 2 == 0 { $next(x + 1) } else { $next(x + 3) }
+        }
+        chain!($next $($rest)*);
+    };
+}
+
+chain!(f0 f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 f12 f13 f14 f15 f16 f17 f18 f19 f20 f21 f22 f23);
+
+#[gpumem::kernel]
+fn chained(y: Own<u32>) {
+    y[own()] = f0(2);
+}
+
+#[test]
+fn a_function_is_built_once_however_many_call_it() {
+    let kernel = chained();
+    let source = kernel.source_text().unwrap();
+    // Built for each call, there would be millions of them.
+    assert_eq!(source.matches("GPUMEM_DEVICE u32 f").count(), 24, "{source}");
+    let (device, stream) = on::<Host>("host").unwrap();
+    let mut y = stream.to_device(&[0u32; 4]).unwrap();
+    kernel.load(&device).unwrap().launch(&stream, &config_for_items(4, 4), (&mut y,)).unwrap();
+    let expected = (0..23).fold(2, |x, _| if x % 2 == 0 { x + 1 } else { x + 3 }) + 1;
+    assert_eq!(stream.copy_to_host(&y).unwrap().view().unwrap().to_vec(), [expected; 4]);
+}
+
 // SAFETY: it writes nothing.
 #[gpumem::kernel(unsafe)]
 fn promised(_y: SliceMut<u32>) {}

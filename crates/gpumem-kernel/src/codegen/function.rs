@@ -4,7 +4,7 @@
 //! type, so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
 use super::{Form, Language, PrintedProgram, TypeInfo, Witness};
-use std::{any::type_name, marker::PhantomData};
+use std::{any::type_name, cell::RefCell, marker::PhantomData, rc::Rc};
 
 /// The type beside a function with `#[device]`.
 ///
@@ -73,30 +73,54 @@ impl<F, R> Answer<F, R> {
     }
 }
 
+/// The address of [`DeviceFunction::program`], and what it has given.
+type Built = (usize, Rc<PrintedProgram>);
+
 /// The functions that call one another, from a kernel on.
 #[derive(Debug)]
 pub struct Calls<'c> {
     name: &'static str,
     by: Option<&'c Calls<'c>>,
+    /// The functions built so far, at the kernel: each is built once, however many call it.
+    built: RefCell<Vec<Built>>,
 }
 
-impl Calls<'_> {
+impl<'c> Calls<'c> {
     /// Where a kernel begins.
-    pub const KERNEL: Calls<'static> = Calls { name: "", by: None };
+    pub fn of_kernel() -> Self {
+        Self::new("", None)
+    }
+
+    fn new(name: &'static str, by: Option<&'c Calls<'c>>) -> Self {
+        Self { name, by, built: RefCell::new(Vec::new()) }
+    }
 
     fn contains(&self, name: &str) -> bool {
         self.name == name || self.by.is_some_and(|by| by.contains(name))
+    }
+
+    fn kernel(&self) -> &Calls<'c> {
+        self.by.map_or(self, |by| by.kernel())
     }
 }
 
 impl Language {
     /// The tree of the function that a witness has seen.
-    pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> PrintedProgram {
+    pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> Rc<PrintedProgram> {
         let name = type_name::<F>();
         if calls.contains(name) {
-            return recursive();
+            return Rc::new(recursive());
         }
-        F::program(&Calls { name, by: Some(calls) })
+        // Two functions may have one name. What has one address is one code, and gives one tree.
+        let address = F::program as fn(&Calls<'_>) -> PrintedProgram as usize;
+        let built = &calls.kernel().built;
+        let known =
+            built.borrow().iter().find(|(known, _)| *known == address).map(|(_, tree)| Rc::clone(tree));
+        known.unwrap_or_else(|| {
+            let tree = Rc::new(F::program(&Calls::new(name, Some(calls))));
+            built.borrow_mut().push((address, Rc::clone(&tree)));
+            tree
+        })
     }
 }
 

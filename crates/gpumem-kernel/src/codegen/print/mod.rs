@@ -6,7 +6,7 @@ mod statement;
 
 use super::{Constant, Record, S, TypeInfo};
 use narrow::NarrowVariables;
-use std::fmt::Write;
+use std::{fmt::Write, rc::Rc};
 
 /// Helpers that the C++ of a kernel written in Rust needs beside the prelude.
 const ARITHMETIC: &str = include_str!("../arithmetic.hpp");
@@ -33,7 +33,7 @@ pub struct PrintedProgram {
     /// Its constants, by number.
     pub constants: Vec<Constant>,
     /// The functions that it calls, by number.
-    pub functions: Vec<PrintedProgram>,
+    pub functions: Vec<Rc<PrintedProgram>>,
     pub body: &'static [S],
 }
 
@@ -43,10 +43,10 @@ impl PrintedProgram {
     pub fn source(&self) -> String {
         let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");
         out.push_str("using namespace gpumem;\n");
-        self.records(&mut Vec::new(), &mut out);
-        let mut printed = Vec::new();
+        self.records(&mut Vec::new(), &mut Vec::new(), &mut out);
+        let mut printed = Functions::default();
         let functions = self.functions(&mut printed);
-        for (_, text) in printed {
+        for (_, text) in printed.texts {
             out.push_str(&text);
         }
         let _ = writeln!(out, "#line 1 \"{}\"", escaped(self.file));
@@ -54,10 +54,18 @@ impl PrintedProgram {
         out
     }
 
-    /// Declares the records of all types, each once.
-    fn records<'p>(&'p self, known: &mut Vec<&'p Record>, out: &mut String) {
+    /// Declares the records of all types, each once. `visited` are the functions whose records are declared.
+    fn records<'p>(
+        &'p self,
+        visited: &mut Vec<*const PrintedProgram>,
+        known: &mut Vec<&'p Record>,
+        out: &mut String,
+    ) {
         for function in &self.functions {
-            function.records(known, out);
+            if !visited.contains(&Rc::as_ptr(function)) {
+                visited.push(Rc::as_ptr(function));
+                function.records(visited, known, out);
+            }
         }
         let parameters = self.parameters.iter().map(|parameter| &parameter.info);
         let constants = self.constants.iter().map(|constant| &constant.info);
@@ -70,12 +78,23 @@ impl PrintedProgram {
     }
 
     /// Prints the functions that are not among those printed yet. Gives their names.
-    fn functions(&self, printed: &mut Vec<(String, String)>) -> Vec<String> {
-        self.functions.iter().map(|function| function.as_function(printed)).collect()
+    fn functions(&self, printed: &mut Functions) -> Vec<String> {
+        let mut names = Vec::new();
+        for function in &self.functions {
+            let address = Rc::as_ptr(function);
+            let known = printed.names.iter().find(|(known, _)| *known == address);
+            let name = known.map(|(_, name)| name.clone()).unwrap_or_else(|| {
+                let name = function.as_function(printed);
+                printed.names.push((address, name.clone()));
+                name
+            });
+            names.push(name);
+        }
+        names
     }
 
     /// Prints a function before the kernel, once for all calls of the same types. Gives its name.
-    fn as_function(&self, printed: &mut Vec<(String, String)>) -> String {
+    fn as_function(&self, printed: &mut Functions) -> String {
         let functions = self.functions(printed);
         let head = format!("GPUMEM_DEVICE {}", self.result.name);
         for count in 0.. {
@@ -83,10 +102,10 @@ impl PrintedProgram {
             let mut text = format!("namespace functions {{\n#line 1 \"{}\"\n", escaped(self.file));
             self.printed(&name, &head, &format!("{name}_"), functions.clone(), &mut text);
             text.push_str("}  // namespace functions\n");
-            match printed.iter().find(|(known, _)| *known == name) {
+            match printed.texts.iter().find(|(known, _)| *known == name) {
                 Some((_, known)) if *known != text => continue,
                 Some(_) => {}
-                None => printed.push((name.clone(), text)),
+                None => printed.texts.push((name.clone(), text)),
             }
             return format!("functions::{name}");
         }
@@ -110,6 +129,15 @@ impl PrintedProgram {
         body.statements(out, self.body, 1);
         out.push_str("}\n");
     }
+}
+
+/// The functions that are printed before a kernel.
+#[derive(Default)]
+struct Functions {
+    /// By their names.
+    texts: Vec<(String, String)>,
+    /// The names of the trees that are printed.
+    names: Vec<(*const PrintedProgram, String)>,
 }
 
 /// The names that the statements of a body refer to.
