@@ -48,8 +48,8 @@ macro_rules! integers {
         // SAFETY: a literal of the type.
         unsafe impl DeviceConst for $type {
             fn literal(&self) -> String {
-                // C++ has no negative literals: that of the least number is too long for its type.
-                match *self == <$type>::MIN && *self as i128 != 0 {
+                // C++ has no negative literals: that of the least number is too long for its type. Smaller types are cast.
+                match *self == <$type>::MIN && *self as i128 != 0 && size_of::<$type>() > 2 {
                     true => format!("({} - 1)", integer(&(self + 1).to_string(), &<$type>::device_type().name)),
                     false => integer(&self.to_string(), &<$type>::device_type().name),
                 }
@@ -140,6 +140,7 @@ mod tests {
         let texts = [
             7u8.literal(),
             (-7i16).literal(),
+            i8::MIN.literal(),
             i32::MIN.literal(),
             i64::MIN.literal(),
             u64::MAX.literal(),
@@ -156,6 +157,7 @@ mod tests {
         let expected = [
             "(u8)7",
             "((i16)-7)",
+            "((i8)-128)",
             "((-2147483647) - 1)",
             "((-9223372036854775807ll) - 1)",
             "18446744073709551615ull",
