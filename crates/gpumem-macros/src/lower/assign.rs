@@ -24,6 +24,7 @@ pub(super) struct Array {
     pub is_local: bool,
     /// The element that it is a part of.
     part: Option<Part>,
+    order: Order,
 }
 
 /// An index, or several in brackets.
@@ -37,23 +38,33 @@ pub(super) struct Position {
 impl Lower {
     /// `x[i]` as a value.
     pub(super) fn load(&mut self, index: &ExprIndex) -> syn::Result<Value> {
-        let array = self.array(&index.expr)?;
+        let mut array = self.array(&index.expr)?;
         let (mut values, write) = self.position(&index.index)?;
-        let mut before = array.before;
-        before.extend(self.in_order(&mut values));
         let order = order_of(&values);
+        let acts = order == Order::Acts || values.iter().any(|(value, _)| !value.before.is_empty());
+        let mut before = std::mem::take(&mut array.before);
+        match &array.part {
+            // The element is read after all indices.
+            Some(part) if acts && part.order != Order::Fixed => {
+                return error(&index.index, "compute the index before: `let i = ..;`");
+            }
+            // The array comes before the index.
+            None if acts && array.order != Order::Fixed => self.keep(&mut array, &mut before),
+            _ => {}
+        }
+        before.extend(self.in_order(&mut values));
         let at = write(&values);
         let (mut host, witness) =
             (element(index, &array.host, &at.host), element(index, &array.witness, &at.witness));
         self.part = match array.part {
             Some(part) => {
-                let part = part.index(&at.host, index.span());
+                let part = part.index(&at.host, order, index.span());
                 host = part.read(index.span());
                 Some(part)
             }
             None if self.is_shared(&index.expr) => {
                 let (before, steps) = (TokenStream::new(), TokenStream::new());
-                Some(Part { array: array.host.clone(), at: at.host.clone(), before, steps })
+                Some(Part { array: array.host.clone(), at: at.host.clone(), before, steps, order })
             }
             None => None,
         };
@@ -91,6 +102,7 @@ impl Lower {
                 ty,
                 is_local,
                 part: None,
+                order: Order::Fixed,
             });
         }
         let mut value = self.expression(e)?;
@@ -100,13 +112,29 @@ impl Lower {
             // Before the index, and before all that stands beside the element.
             self.move_to_variable(&mut value, e.span(), &mut before);
         }
-        let Value { host, witness: seen, before: earlier, tree, .. } = value;
+        let Value { host, witness: seen, before: earlier, tree, order } = value;
         before.extend(earlier);
         let ty = self.watch(e.span());
         let watcher = witness(ty, e.span());
         let host = quote_spanned!(e.span()=> &#host);
         let seen = quote_spanned!(e.span()=> #watcher.of(&#seen));
-        Ok(Array { host, witness: seen, before, tree, ty, is_local: matches!(e, Expr::Field(_)), part })
+        Ok(Array {
+            host,
+            witness: seen,
+            before,
+            tree,
+            ty,
+            is_local: matches!(e, Expr::Field(_)),
+            part,
+            order,
+        })
+    }
+
+    /// Moves an array that is a value to a variable of C++.
+    fn keep(&mut self, array: &mut Array, before: &mut Vec<TokenStream>) {
+        let (name, ty, tree) = (self.names.fresh("value"), array.ty, &array.tree);
+        before.push(quote!(S::Let(#name, #ty, false, Some(&#tree))));
+        array.tree = quote!(E::Var(#name));
     }
 
     /// The indices between the brackets: their values, and how they are put together again.

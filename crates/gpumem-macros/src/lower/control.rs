@@ -139,22 +139,30 @@ impl Lower {
         value: Option<(String, usize)>,
         block: &syn::Block,
     ) -> Code {
-        let (end, next) = (self.names.fresh("end"), self.names.fresh("next"));
-        let key = label.map(|label| (Key::new(&label.name.ident), self.names.enter_label()));
-        let number = key.as_ref().map(|(_, number)| *number);
-        self.loops.push(Loop { label: key, end, next, value });
+        self.enter_loop(label, value);
         let mut code = self.block(block);
-        if let (Some(label), Some(number)) = (label, number) {
-            self.names.leave_label(&label.name, number);
-        }
-        if let Some(around) = self.loops.last()
-            && self.jumped.contains(&around.next)
-        {
-            // Its own block, so that no jump passes a declaration.
-            let (tree, next) = (&code.tree, &around.next);
-            code.tree = vec![quote!(S::Block(&[#(#tree),*])), quote!(S::Label(#next))];
-        }
+        self.leave_body(label, &mut code.tree);
         code
+    }
+
+    /// Begins a loop: from here on jumps may lead to it.
+    fn enter_loop(&mut self, label: Option<&Label>, value: Option<(String, usize)>) {
+        let (end, next) = (self.names.fresh("end"), self.names.fresh("next"));
+        let label = label.map(|label| (Key::new(&label.name.ident), self.names.enter_label()));
+        self.loops.push(Loop { label, end, next, value });
+    }
+
+    /// Ends what the loop repeats.
+    fn leave_body(&mut self, label: Option<&Label>, tree: &mut Vec<TokenStream>) {
+        let Some(around) = self.loops.last() else { return };
+        if let (Some(label), Some((_, number))) = (label, &around.label) {
+            self.names.leave_label(&label.name, *number);
+        }
+        if self.jumped.contains(&around.next) {
+            // Its own block, so that no jump passes a declaration.
+            let next = &around.next;
+            *tree = vec![quote!(S::Block(&[#(#tree),*])), quote!(S::Label(#next))];
+        }
     }
 
     /// Ends the loop that `body` began: puts the label after it, if a statement jumps there.
@@ -170,13 +178,29 @@ impl Lower {
         if let Expr::Let(condition) = &*repeated.cond {
             return refuse::expression(&Expr::Let(condition.clone()));
         }
-        let Value { host, witness, before, tree, .. } = self.expression(&repeated.cond)?;
-        let body = self.body(repeated.label.as_ref(), None, &repeated.body);
+        // A jump in the condition is one within the loop, as its statements are.
         let (label, word) = (&repeated.label, &repeated.while_token);
-        let (body_host, body_seen, body_tree) = (body.host, body.witness, body.tree);
-        let mut trees = vec![match before.is_empty() {
-            true => quote!(S::While(&#tree, &[#(#body_tree),*])),
-            false => quote!(S::Loop(&[#(#before,)* S::If(&#tree, &[], &[S::Break]), #(#body_tree),*])),
+        self.enter_loop(label.as_ref(), None);
+        let condition = match self.expression(&repeated.cond) {
+            Ok(condition) => condition,
+            Err(error) => {
+                self.loops.pop();
+                return Err(error);
+            }
+        };
+        let Value { host, witness, before, tree, .. } = condition;
+        let body = self.block(&repeated.body);
+        let (body_host, body_seen, body) = (body.host, body.witness, body.tree);
+        let is_plain = before.is_empty();
+        let mut repeats = before;
+        if !is_plain {
+            repeats.push(quote!(S::If(&#tree, &[], &[S::Break])));
+        }
+        repeats.extend(body);
+        self.leave_body(label.as_ref(), &mut repeats);
+        let mut trees = vec![match is_plain {
+            true => quote!(S::While(&#tree, &[#(#repeats),*])),
+            false => quote!(S::Loop(&[#(#repeats),*])),
         }];
         self.leave_loop(&mut trees);
         Ok(Code {

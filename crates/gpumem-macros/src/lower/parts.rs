@@ -19,6 +19,8 @@ pub(super) struct Part {
     pub before: TokenStream,
     /// `.x`, `[k]`.
     pub steps: TokenStream,
+    /// That of the indices so far.
+    pub order: Order,
 }
 
 /// A step from an element to a part of it.
@@ -30,7 +32,7 @@ enum Step<'e> {
 impl Part {
     /// Reads it.
     pub(super) fn read(&self, span: Span) -> TokenStream {
-        let Self { array, at, before, steps } = self;
+        let Self { array, at, before, steps, .. } = self;
         let [place, at_name] = ["__place", "__at"].map(|name| Ident::new(name, local(span)));
         let whole = whole(&place);
         let part =
@@ -52,7 +54,8 @@ impl Part {
     }
 
     /// Goes on to an element of an array in it.
-    pub(super) fn index(mut self, index: &TokenStream, span: Span) -> Self {
+    pub(super) fn index(mut self, index: &TokenStream, order: Order, span: Span) -> Self {
+        self.order = if order > self.order { order } else { self.order };
         let name = Ident::new(&format!("__k{}", self.before.clone().into_iter().count()), local(span));
         self.before.extend(quote_spanned!(span=> let #name: usize = #index;));
         let steps = &self.steps;

@@ -166,7 +166,7 @@ impl Lower {
                             "a name in `|` matches everything: write `_` for all other values",
                         );
                     }
-                    let Some(condition) = self.condition(case, subject)? else { return Ok(None) };
+                    let condition = self.condition(case, subject)?;
                     // What a name stands for is known before it is known which case fits.
                     let places = self.names.places_since(before);
                     if first.get_or_insert_with(|| places.clone()) != &places {
@@ -175,6 +175,7 @@ impl Lower {
                             "a name in `|` stands for the same part in each case: write an arm for each",
                         );
                     }
+                    let Some(condition) = condition else { return Ok(None) };
                     any = Some(match any {
                         None => condition,
                         Some(any) => quote!(E::Compare("||", &#any, &#condition)),

@@ -66,4 +66,24 @@ fn parts(y: Own<i32>) {
     };
 }
 
+#[gpumem::kernel]
+fn parts_of_all(y: Own<i32>) {
+    y[own()] = match (y[own()], 2) {
+        (1, a) | (a, _) => a,
+    };
+}
+
+#[gpumem::kernel(unsafe)]
+fn indices(y: SliceMut<[i32; 2]>) {
+    let mut i = 0;
+    let part = y[i][{
+        i += 1;
+        0
+    }];
+    let part = y[y[0][0] as usize][y[1][{
+        i += 1;
+        1
+    }] as usize];
+}
+
 fn main() {}

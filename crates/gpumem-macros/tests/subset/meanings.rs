@@ -2,6 +2,7 @@
 //! Each stands beside what it gives for a work-item.
 
 use gpumem::kernel::prelude::*;
+use half::{bf16, f16};
 
 /// The type of a `const` block is that of its place.
 #[gpumem::kernel(unsafe)]
@@ -39,6 +40,119 @@ pub(crate) fn one_part(out: SliceMut<i64>) {
         (1, b) | (0, b) => b,
         _ => -1,
     };
+}
+
+/// Jumps in the condition of a `while`: to a loop around it, to itself, and out of the function.
+#[gpumem::device]
+fn below(most: i64, limit: i64) -> i64 {
+    let mut n = 0;
+    while {
+        if n == limit {
+            return -n;
+        }
+        n < most
+    } {
+        n += 1;
+    }
+    n
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn jumps_in_conditions(out: SliceMut<i64>) {
+    let i = global_id(0) as i64;
+    let (mut count, mut turns) = (0, 0);
+    'around: while turns < 4 {
+        turns += 1;
+        while {
+            if count > i {
+                count -= 1;
+                continue 'around;
+            }
+            if count == 20 {
+                break 'around;
+            }
+            count < 13
+        } {
+            count += 1;
+        }
+        count += 3;
+    }
+    'own: while {
+        let odd = turns % 2 == 1;
+        if odd && turns < 9 {
+            turns += 3;
+            loop {
+                if turns > 5 {
+                    continue 'own;
+                }
+                turns += 1;
+            }
+        }
+        if turns > 20 {
+            break 'own;
+        }
+        true
+    } {
+        turns += 5;
+    }
+    out[global_id(0)] = turns * 100 + count + below(9, i) * 10_000;
+}
+
+#[derive(Clone, Copy, gpumem::DeviceRecord)]
+#[repr(C)]
+struct Pair {
+    parts: [i64; 2],
+}
+
+#[gpumem::device]
+fn pair(a: i64) -> Pair {
+    Pair { parts: [a, a + 50] }
+}
+
+/// An array that is a value is there before its index, and changes no more.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn array_before_index(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let mut n = i as i64;
+    let listed = [n, 50][{
+        n += 7;
+        i % 2
+    }];
+    let made = pair(n).parts[{
+        n *= 3;
+        i % 2
+    }];
+    let mut rows = [[n, 1], [2, 3]];
+    let row = rows[0][{
+        rows[0][0] = -1;
+        0
+    }];
+    out[i] = n;
+    let read = [out[i], 9][(out.atomic_add(i, 4) - n) as usize];
+    out[i] = listed + made * 1000 + row * 1_000_000 + rows[0][0] + read * 100_000_000;
+}
+
+/// The least numbers as constants have their types.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn least_numbers(out: SliceMut<i64>) {
+    let bits = i8::MIN.count_ones() + i16::MIN.count_ones() * 10 + i32::MIN.count_ones() * 100;
+    let swapped = i16::MIN.swap_bytes() as i64 + i8::MIN.reverse_bits() as i64 * 1000;
+    let absolute = i8::MIN.wrapping_abs() as i64 + i16::MIN.wrapping_neg() as i64;
+    let clamped = i8::MIN.clamp(-5, 5) as i64 + i64::MIN.count_ones() as i64;
+    out[global_id(0)] = bits as i64 + swapped * 1000 + absolute * 10 + clamped;
+}
+
+/// Halves of all signs, of zero and of NaN.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn signs_of_halves(out: SliceMut<i64>) {
+    let sign = (global_id(0) as u16 & 1) << 15;
+    let (zero, nan) = (f16::from_bits(sign), f16::from_bits(sign | 0x7e00));
+    let (small, brain) = (bf16::from_bits(sign), bf16::from_bits(sign | 0x7fc0));
+    let signs = zero.signum().to_f32() as i64 + small.signum().to_f32() as i64 * 10;
+    let nans = nan.signum().is_nan() as i64 + brain.signum().is_nan() as i64;
+    let negative = nan.is_sign_negative() as i64 + brain.is_sign_negative() as i64 * 10;
+    let positive = zero.is_sign_positive() as i64 + brain.is_sign_positive() as i64 * 10;
+    out[global_id(0)] = signs + nans * 100 + negative * 1000 + positive * 100_000;
 }
 
 trait Floor {
@@ -118,6 +232,52 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             (1, b) | (0, b) => b,
             _ => -1,
         }),
+        (jumps_in_conditions(), |i| {
+            // As the compiler of the host has it, without the attribute.
+            let (mut count, mut turns) = (0, 0);
+            'around: while turns < 4 {
+                turns += 1;
+                while {
+                    if count > i {
+                        count -= 1;
+                        continue 'around;
+                    }
+                    if count == 20 {
+                        break 'around;
+                    }
+                    count < 13
+                } {
+                    count += 1;
+                }
+                count += 3;
+            }
+            'own: while {
+                let odd = turns % 2 == 1;
+                if odd && turns < 9 {
+                    turns += 3;
+                    loop {
+                        if turns > 5 {
+                            continue 'own;
+                        }
+                        turns += 1;
+                    }
+                }
+                if turns > 20 {
+                    break 'own;
+                }
+                true
+            } {
+                turns += 5;
+            }
+            turns * 100 + count + if i <= 9 { -i } else { 9 } * 10_000
+        }),
+        (array_before_index(), |i| {
+            let (listed, n) = ([i, 50][i as usize % 2], i + 7);
+            let (made, n) = ([n, n + 50][i as usize % 2], n * 3);
+            listed + made * 1000 + n * 1_000_000 - 1 + n * 100_000_000
+        }),
+        (least_numbers(), |_| 111 + (128 + 1000) * 1000 - (128 + 32768) * 10 - 5 + 1),
+        (signs_of_halves(), |i| if i % 2 == 0 { 11 + 200 + 1_100_000 } else { -11 + 200 + 11_000 }),
         (methods(), |_| 48),
         (in_order(), |i| i * 1000 + i + 11 + (i + 10) * 1_000_000 + 6 + i + 15),
         (in_tuples(), |i| 4 + i * 2),
