@@ -142,6 +142,22 @@ pub(crate) fn least_numbers(out: SliceMut<i64>) {
     out[global_id(0)] = bits as i64 + swapped * 1000 + absolute * 10 + clamped;
 }
 
+macro_rules! which {
+    ($name:ident, $least:literal, $most:literal) => {
+        /// A literal of a macro has its sign in it.
+        #[gpumem::kernel(unsafe)]
+        pub(crate) fn $name(out: SliceMut<i64>) {
+            let i = global_id(0) as i64;
+            out[global_id(0)] = match i - 20 {
+                $least => 1,
+                $least..=$most => 2,
+                _ => 3 - $most + i,
+            };
+        }
+    };
+}
+which!(signed_literals, -9, -2i64);
+
 /// Halves of all signs, of zero and of NaN.
 #[gpumem::kernel(unsafe)]
 pub(crate) fn signs_of_halves(out: SliceMut<i64>) {
@@ -278,6 +294,11 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
         }),
         (least_numbers(), |_| 111 + (128 + 1000) * 1000 - (128 + 32768) * 10 - 5 + 1),
         (signs_of_halves(), |i| if i % 2 == 0 { 11 + 200 + 1_100_000 } else { -11 + 200 + 11_000 }),
+        (signed_literals(), |i| match i - 20 {
+            -9 => 1,
+            -8..=-2 => 2,
+            _ => 5 + i,
+        }),
         (methods(), |_| 48),
         (in_order(), |i| i * 1000 + i + 11 + (i + 10) * 1_000_000 + 6 + i + 15),
         (in_tuples(), |i| 4 + i * 2),

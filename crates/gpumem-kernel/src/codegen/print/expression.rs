@@ -240,6 +240,9 @@ fn literal(digits: &str, name: &str, is_negative: bool) -> String {
                 "float" => digits.parse::<f32>().unwrap_or_default().literal(),
                 "double" => digits.parse::<f64>().unwrap_or_default().literal(),
                 $(stringify!($type) => {
+                    // That of a `macro_rules` may have its sign.
+                    let (digits, is_negative) =
+                        digits.strip_prefix('-').map_or((digits, is_negative), |digits| (digits, !is_negative));
                     let value = digits.parse::<u128>().unwrap_or_default() as $type;
                     if is_negative { value.wrapping_neg().literal() } else { value.literal() }
                 })*
