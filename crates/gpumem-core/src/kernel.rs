@@ -1,6 +1,6 @@
 //! Programs for a device, at the level of the trait: nothing checked.
 
-use crate::KernelArguments;
+use crate::{Capabilities, KernelArguments};
 use std::{fmt, sync::Arc};
 
 /// Size of a launch: groups, work-items of a group, and bytes of dynamic shared memory.
@@ -36,6 +36,39 @@ impl LaunchConfig {
     pub fn shared_bytes(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
         self
+    }
+
+    /// Checks the sizes against the limits of a device and those of a kernel on it: the most work-items of a group that
+    /// its registers leave room for, and the bytes of shared memory that it declares itself.
+    ///
+    /// # Errors
+    /// Returns what does not fit.
+    pub fn check(
+        &self,
+        has: &Capabilities,
+        max_group_size: u32,
+        declared_bytes: u32,
+    ) -> Result<(), &'static str> {
+        let within = |sizes: [u32; 3], limits: [u32; 3]| {
+            sizes.iter().zip(limits).all(|(size, limit)| (1..=limit).contains(size))
+        };
+        if !within(self.groups, has.max_grid_dims) {
+            return Err("a number of groups is zero or more than the device has");
+        }
+        if !within(self.group_size, has.max_group_dims) {
+            return Err("a side of the group is zero or longer than the device has");
+        }
+        let items = self.group_size.iter().fold(1, |items: u64, side| items.saturating_mul(u64::from(*side)));
+        if items > u64::from(has.max_group_size) {
+            return Err("the group has more work-items than the device has");
+        }
+        if items > u64::from(max_group_size) {
+            return Err("the group has more work-items than the kernel's registers leave room for");
+        }
+        if u64::from(self.shared_bytes) + u64::from(declared_bytes) > has.shared_memory as u64 {
+            return Err("the kernel needs more shared memory than the device has");
+        }
+        Ok(())
     }
 }
 
@@ -190,6 +223,24 @@ mod tests {
         assert_eq!(LaunchConfig::new((7, 5, 3), [4, 2, 1]), dims([7, 5, 3], [4, 2, 1]));
         assert_eq!(LaunchConfig::from((7, 5)), dims([7, 5, 1], [1, 1, 1]));
         assert_eq!(LaunchConfig::default(), dims([1; 3], [1; 3]));
+    }
+
+    #[test]
+    fn a_launch_has_the_sizes_of_the_device_and_the_kernel() {
+        let has = Capabilities { max_grid_dims: [8, 4, 2], shared_memory: 64, ..Capabilities::minimal() };
+        let fits = |groups, group_size, shared| {
+            LaunchConfig { groups, group_size, shared_bytes: shared }.check(&has, 128, 16).is_ok()
+        };
+        assert!(fits([8, 4, 2], [128, 1, 1], 48));
+        assert!(fits([1; 3], [2, 1, 64], 0));
+        for groups in [[9, 1, 1], [1, 5, 1], [1, 1, 3], [0, 1, 1], [1, 1, 0]] {
+            assert!(!fits(groups, [1; 3], 0), "{groups:?}");
+        }
+        for group_size in [[129, 1, 1], [257, 1, 1], [16, 16, 2], [1, 1, 65], [1, 0, 1], [u32::MAX; 3]] {
+            assert!(!fits([1; 3], group_size, 0), "{group_size:?}");
+        }
+        assert!(!fits([1; 3], [1; 3], 49));
+        assert!(!fits([1; 3], [1; 3], u32::MAX));
     }
 
     #[test]

@@ -267,30 +267,9 @@ impl CudaKernel {
 
     #[cold]
     fn check(&self, device: &CudaDevice, dims: &LaunchConfig) -> Result<()> {
-        let capabilities = &device.inner().capabilities;
-        let invalid = |why| Err(Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }));
-        let within = |sizes: [u32; 3], limits: [u32; 3]| {
-            sizes.iter().zip(limits).all(|(size, limit)| (1..=limit).contains(size))
-        };
-        if !within(dims.groups, capabilities.max_grid_dims) {
-            return invalid("a number of groups is zero or more than the device has");
-        }
-        if !within(dims.group_size, capabilities.max_group_dims) {
-            return invalid("a side of the group is zero or longer than the device has");
-        }
-        // Each factor has been checked to be small.
-        let threads = dims.group_size.iter().map(|side| u64::from(*side)).product::<u64>();
-        if threads > u64::from(capabilities.max_group_size) {
-            return invalid("the group has more work-items than the device has");
-        }
-        if threads > u64::from(self.0.max_group_size) {
-            return invalid("the group has more work-items than the kernel's registers leave room for");
-        }
-        let shared = u64::from(dims.shared_bytes) + u64::from(self.0.shared_bytes);
-        if shared > capabilities.shared_memory as u64 {
-            return invalid("the kernel needs more shared memory than the device has");
-        }
-        Ok(())
+        let Function { max_group_size, shared_bytes, .. } = *self.0;
+        dims.check(&device.inner().capabilities, max_group_size, shared_bytes)
+            .map_err(|why| Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }))
     }
 
     /// Lets the kernel have all the shared memory there is, once one launch needs more than the default. It is not

@@ -74,29 +74,8 @@ impl Kernel {
         if module.generation != engine.generation() {
             return Err(error("launch", ErrorKind::Stale { what: "kernel" }));
         }
-        check(capabilities, dims).map_err(|why| invalid("launch", why))?;
+        dims.check(capabilities, u32::MAX, 0).map_err(|why| invalid("launch", why))?;
         let (function, arguments) = (self.function.clone(), arguments.clone());
         Ok(Command::Launch(Box::new(Launch { function, dims: *dims, arguments })))
     }
-}
-
-fn check(capabilities: &Capabilities, dims: &LaunchConfig) -> Result<(), &'static str> {
-    if dims.groups.contains(&0) || dims.group_size.contains(&0) {
-        return Err("a launch has at least one group and one work-item along every axis");
-    }
-    let within =
-        |sizes: [u32; 3], limits: [u32; 3]| sizes.iter().zip(limits).all(|(size, most)| *size <= most);
-    if !within(dims.groups, capabilities.max_grid_dims) {
-        return Err("the launch has more groups along an axis than the device can have");
-    }
-    let items: u128 = dims.group_size.iter().map(|size| u128::from(*size)).product();
-    if !within(dims.group_size, capabilities.max_group_dims)
-        || items > u128::from(capabilities.max_group_size)
-    {
-        return Err("the group has more work-items than the device can have");
-    }
-    if dims.shared_bytes as usize > capabilities.shared_memory {
-        return Err("the group asks for more shared memory than the device has");
-    }
-    Ok(())
 }

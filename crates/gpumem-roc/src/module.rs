@@ -202,33 +202,13 @@ impl RocKernel {
     }
 
     fn check(&self, device: &RocDevice, dims: &LaunchConfig) -> Result<()> {
-        let capabilities = &device.inner().capabilities;
-        let invalid = |why| Err(Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }));
-        let within = |sizes: [u32; 3], limits: [u32; 3]| {
-            sizes.iter().zip(limits).all(|(size, limit)| (1..=limit).contains(size))
-        };
-        if !within(dims.groups, capabilities.max_grid_dims) {
-            return invalid("a number of groups is zero or more than the device has");
-        }
-        if !within(dims.group_size, capabilities.max_group_dims) {
-            return invalid("a side of the group is zero or longer than the device has");
-        }
+        let Function { max_group_size, shared_bytes, .. } = *self.0;
+        let invalid = |why| Error::new(NAME, "launch", ErrorKind::InvalidArgument { why });
+        dims.check(&device.inner().capabilities, max_group_size, shared_bytes).map_err(invalid)?;
         // AMD's packets count work-items, in 32 bits, where CUDA's count groups.
-        let items = dims.groups.iter().zip(dims.group_size);
-        if items.into_iter().any(|(groups, side)| groups.checked_mul(side).is_none()) {
-            return invalid("the launch has more than 2^32 - 1 work-items along one axis");
-        }
-        // Each factor has been checked to be small.
-        let threads = dims.group_size.iter().map(|side| u64::from(*side)).product::<u64>();
-        if threads > u64::from(capabilities.max_group_size) {
-            return invalid("the group has more work-items than the device has");
-        }
-        if threads > u64::from(self.0.max_group_size) {
-            return invalid("the group has more work-items than the kernel's registers leave room for");
-        }
-        let shared = u64::from(dims.shared_bytes) + u64::from(self.0.shared_bytes);
-        if shared > capabilities.shared_memory as u64 {
-            return invalid("the kernel needs more shared memory than the device has");
+        let mut items = dims.groups.iter().zip(dims.group_size);
+        if items.any(|(groups, side)| groups.checked_mul(side).is_none()) {
+            return Err(invalid("the launch has more than 2^32 - 1 work-items along one axis"));
         }
         Ok(())
     }
