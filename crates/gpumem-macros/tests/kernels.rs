@@ -114,7 +114,7 @@ fn min_and_max_of_equal_numbers_are_the_first() {
         assert_eq!(found.map(f32::to_bits), [x[at].to_bits(); 7], "{at}");
     }
     let (x, turned) = (stream.to_device(&x[..64]).unwrap(), stream.to_device(&x[1..]).unwrap());
-    let found = back(&stream, &stream.zip_map::<least, _, _, _>(&x, &turned).unwrap());
+    let found = back(&stream, &x.on(&stream).zip_map::<least, _>(&turned).unwrap());
     assert_eq!(found.map_bits(), back(&stream, &x).map_bits());
 }
 

@@ -1,41 +1,43 @@
-//! The operations as methods of arrays, which have finished on return.
+//! The operations as methods, of arrays and of arrays on a stream.
 
-use crate::{Bounded, CastTo, StreamOps, Summable, kernel::DeviceType};
+use crate::{
+    Bounded, CastTo, Summable,
+    functions::Cast,
+    kernel::DeviceType,
+    maps, reductions, scans,
+    stream::{OnStream, Run},
+};
 use gpumem_core::{Element, Result};
 use gpumem_kernel::{BinaryFunction, Numeric, UnaryFunction};
 use gpumem_runtime::{ArrayBase, DeviceArray, Storage, Stream};
 use ndarray::{Dimension, RemoveAxis};
 
-mod sealed {
-    pub trait SealedArray {}
-    impl<S: gpumem_runtime::Storage, D: ndarray::Dimension> SealedArray for gpumem_runtime::ArrayBase<S, D> {}
-}
-
-/// The array, and the stream of calls that name none.
-fn on_default<S: Storage, D: Dimension>(
-    array: &ArrayBase<S, D>,
-) -> Result<(&ArrayBase<S, D>, Stream<S::Backend>)> {
-    Ok((array, array.device()?.default_stream()?))
-}
-
-/// Waits until the work on an array is done.
-fn finished<T: Element, D: Dimension, B: gpumem_core::Backend>(
-    array: DeviceArray<T, D, B>,
-) -> Result<DeviceArray<T, D, B>> {
-    array.synchronize()?;
-    Ok(array)
-}
-
-/// Reductions, scans, casts and maps of arrays and views of any layout. They have finished on return; those of
-/// [`StreamOps`](crate::StreamOps) return at once.
+/// Reductions, scans, casts and maps of arrays and views of any layout.
+///
+/// Those of an array have finished on return. Those of an array [on a stream](Self::on) return at once, and their results stay on
+/// the device.
 ///
 /// # Errors
-/// Every operation returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room for results, and
-/// the errors of [`load`](gpumem_kernel::KernelDef::load) and [`launch`](gpumem_kernel::Kernel::launch). Further
-/// errors are listed at the operation that returns them.
-pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
-    #[doc(hidden)]
-    fn array(&self) -> &ArrayBase<S, D>;
+/// * [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis;
+/// * [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a mean, least or greatest element of none;
+/// * [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room for results;
+/// * [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) on a stream of another device;
+/// * those of [`load`](gpumem_kernel::KernelDef::load) and [`launch`](gpumem_kernel::Kernel::launch). On a stream, failures of the
+///   work itself are errors of the next wait.
+pub trait ArrayOps<S: Storage, D: Dimension>: Run<S, D> {
+    /// Returns the array on a stream: the operations of the result are enqueued there.
+    /// ```
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let stream = device.stream()?;
+    /// let x = stream.to_device(&ndarray::array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]])?;
+    /// let rows = x.on(&stream).sum_axis(1)?;
+    /// let least = rows.on(&stream).min()?; // one element, on the device
+    /// assert_eq!(least.read()?, 6.0); // waits
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    fn on<'a>(&'a self, stream: &'a Stream<S::Backend>) -> OnStream<'a, S, D> {
+        OnStream { array: self.array(), stream }
+    }
 
     /// Returns the sum of all elements, 0 of none. Integers are added as 64 bits and wrap, `f16` and `bf16` as `f32`
     /// ([`Summable`]).
@@ -45,12 +47,11 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// assert_eq!(x.sum()?, 300u64);
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    fn sum(&self) -> Result<<S::Elem as Summable>::Sum>
+    fn sum(&self) -> Result<Self::Scalar<<S::Elem as Summable>::Sum>>
     where
         S::Elem: Summable,
     {
-        let (array, stream) = on_default(self.array())?;
-        stream.sum(array)?.read()
+        self.scalar(|stream, array| reductions::sum("sum", stream, array, None))
     }
 
     /// Returns the sums along an axis, an array without that axis.
@@ -60,16 +61,12 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// assert_eq!(x.sum_axis(0)?.copy_to_host()?, ndarray::array![4.0, 6.0]);
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     fn sum_axis(&self, axis: usize) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D::Smaller, S::Backend>>
     where
         S::Elem: Summable,
         D: RemoveAxis,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.sum_axis(array, axis)?)
+        self.all(|stream, array| reductions::sum("sum_axis", stream, array, Some(axis)))
     }
 
     /// Returns the mean of all elements: the sum, divided by their number. That of integers is an `f64`; a sum beyond 64 bits wraps
@@ -80,22 +77,14 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// assert_eq!(x.mean()?, 1.5);
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
-    fn mean(&self) -> Result<<S::Elem as Summable>::Mean>
+    fn mean(&self) -> Result<Self::Scalar<<S::Elem as Summable>::Mean>>
     where
         S::Elem: Summable,
     {
-        let (array, stream) = on_default(self.array())?;
-        stream.mean(array)?.read()
+        self.scalar(|stream, array| reductions::mean("mean", stream, array, None))
     }
 
     /// Returns the means along an axis, an array without that axis.
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn mean_axis(
         &self,
         axis: usize,
@@ -104,8 +93,7 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
         S::Elem: Summable,
         D: RemoveAxis,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.mean_axis(array, axis)?)
+        self.all(|stream, array| reductions::mean("mean_axis", stream, array, Some(axis)))
     }
 
     /// Returns the least element; NaN if one is NaN.
@@ -117,115 +105,79 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// assert!(x.min()?.is_nan());
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
-    fn min(&self) -> Result<S::Elem>
+    fn min(&self) -> Result<Self::Scalar<S::Elem>>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
     {
-        let (array, stream) = on_default(self.array())?;
-        stream.min(array)?.read()
+        self.scalar(|stream, array| reductions::extreme("min", stream, array, None, false))
     }
 
     /// Returns the least elements along an axis, an array without that axis; NaN where one is NaN.
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn min_axis(&self, axis: usize) -> Result<DeviceArray<S::Elem, D::Smaller, S::Backend>>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
         D: RemoveAxis,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.min_axis(array, axis)?)
+        self.all(|stream, array| reductions::extreme("min_axis", stream, array, Some(axis), false))
     }
 
     /// Returns the greatest element; NaN if one is NaN.
-    ///
-    /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
-    fn max(&self) -> Result<S::Elem>
+    fn max(&self) -> Result<Self::Scalar<S::Elem>>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
     {
-        let (array, stream) = on_default(self.array())?;
-        stream.max(array)?.read()
+        self.scalar(|stream, array| reductions::extreme("max", stream, array, None, true))
     }
 
     /// Returns the greatest elements along an axis, an array without that axis; NaN where one is NaN.
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
     fn max_axis(&self, axis: usize) -> Result<DeviceArray<S::Elem, D::Smaller, S::Backend>>
     where
         S::Elem: Bounded + CastTo<S::Elem>,
         D: RemoveAxis,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.max_axis(array, axis)?)
+        self.all(|stream, array| reductions::extreme("max_axis", stream, array, Some(axis), true))
     }
 
-    /// Returns the place of the least element in row-major order, the first of equal ones, and that of the first NaN if there is
-    /// one.
+    /// Returns the position of the least element in row-major order, the first of equal ones, and that of the first NaN if there
+    /// is one.
     /// ```
     /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
     /// let x = device.to_device(&ndarray::array![[3, -2], [-2, 3]])?;
     /// assert_eq!(x.argmin()?, 1);
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
-    fn argmin(&self) -> Result<usize>
+    fn argmin(&self) -> Result<Self::Position>
     where
         S::Elem: Numeric,
     {
-        let (array, stream) = on_default(self.array())?;
-        Ok(stream.argmin(array)?.read()? as usize)
+        self.position(|stream, array| reductions::arg_extreme("argmin", stream, array, None, false))
     }
 
-    /// Returns the places of the least elements along an axis, an array without that axis.
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
+    /// Returns the positions of the least elements along an axis, an array without that axis.
     fn argmin_axis(&self, axis: usize) -> Result<DeviceArray<u64, D::Smaller, S::Backend>>
     where
         S::Elem: Numeric,
         D: RemoveAxis,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.argmin_axis(array, axis)?)
+        self.all(|stream, array| reductions::arg_extreme("argmin_axis", stream, array, Some(axis), false))
     }
 
-    /// Returns the place of the greatest element in row-major order, the first of equal ones, and that of the first NaN if there is
-    /// one.
-    ///
-    /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there are no elements.
-    fn argmax(&self) -> Result<usize>
+    /// Returns the position of the greatest element in row-major order, the first of equal ones, and that of the first NaN if there
+    /// is one.
+    fn argmax(&self) -> Result<Self::Position>
     where
         S::Elem: Numeric,
     {
-        let (array, stream) = on_default(self.array())?;
-        Ok(stream.argmax(array)?.read()? as usize)
+        self.position(|stream, array| reductions::arg_extreme("argmax", stream, array, None, true))
     }
 
-    /// Returns the places of the greatest elements along an axis, an array without that axis.
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the axis has no elements.
+    /// Returns the positions of the greatest elements along an axis, an array without that axis.
     fn argmax_axis(&self, axis: usize) -> Result<DeviceArray<u64, D::Smaller, S::Backend>>
     where
         S::Elem: Numeric,
         D: RemoveAxis,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.argmax_axis(array, axis)?)
+        self.all(|stream, array| reductions::arg_extreme("argmax_axis", stream, array, Some(axis), true))
     }
 
     /// Returns the prefix sums along an axis, each with its own element; NumPy's `cumsum`.
@@ -236,15 +188,11 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// assert_eq!(x.inclusive_scan(0)?.copy_to_host()?, ndarray::array![1, 3, 6]);
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     fn inclusive_scan(&self, axis: usize) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D, S::Backend>>
     where
         S::Elem: Summable,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.inclusive_scan(array, axis)?)
+        self.all(|stream, array| scans::scan("inclusive_scan", stream, array, axis, false))
     }
 
     /// Returns the prefix sums along an axis, each without its own element.
@@ -255,15 +203,11 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     /// assert_eq!(x.exclusive_scan(0)?.copy_to_host()?, ndarray::array![0, 1, 3]);
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     fn exclusive_scan(&self, axis: usize) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D, S::Backend>>
     where
         S::Elem: Summable,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.exclusive_scan(array, axis)?)
+        self.all(|stream, array| scans::scan("exclusive_scan", stream, array, axis, true))
     }
 
     /// Returns the elements as another type, as Rust's `as` converts them ([`CastTo`]).
@@ -277,8 +221,7 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
     where
         S::Elem: CastTo<U>,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.cast::<U, S, D>(array)?)
+        self.all(maps::map::<_, _, Cast<S::Elem, U>, _, _, _>)
     }
 
     /// Returns a function of each element. The function has `#[gpumem::device]`, and is named without parentheses.
@@ -300,8 +243,7 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
         S::Elem: DeviceType,
         F: UnaryFunction<S::Elem, Output: Element + DeviceType> + 'static,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.map::<F, S, D>(array)?)
+        self.all(maps::map::<_, _, F, _, _, _>)
     }
 
     /// Returns a function of the elements of two arrays of equal shape. An array of another shape can be
@@ -329,40 +271,9 @@ pub trait ArrayOps<S: Storage, D: Dimension>: sealed::SealedArray {
         X: Storage<Backend = S::Backend, Elem: DeviceType>,
         F: BinaryFunction<S::Elem, X::Elem, Output: Element + DeviceType> + 'static,
     {
-        let (array, stream) = on_default(self.array())?;
-        finished(stream.zip_map::<F, S, X, D>(array, other)?)
+        self.all(|stream, array| maps::zip_map::<_, F, _, _, _, _>(stream, array, other))
     }
 }
 
-impl<S: Storage, D: Dimension> ArrayOps<S, D> for ArrayBase<S, D> {
-    fn array(&self) -> &ArrayBase<S, D> {
-        self
-    }
-}
-
-/// Copies arrays into a new one, one behind the other along an axis. It has finished on return;
-/// [`StreamOps::concatenate`](crate::StreamOps::concatenate) returns at once.
-/// ```
-/// use gpumem_ops::concatenate;
-/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
-/// let (x, y) = (device.to_device(&[1, 2])?, device.to_device(&[3])?);
-/// assert_eq!(concatenate(0, &[&x, &y])?.copy_to_host()?, ndarray::array![1, 2, 3]);
-/// # Ok::<(), gpumem_core::Error>(())
-/// ```
-///
-/// # Errors
-/// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) without arrays,
-/// [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis,
-/// [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if other axes differ in length, and
-/// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room.
-pub fn concatenate<S: Storage, D: Dimension>(
-    axis: usize,
-    arrays: &[&ArrayBase<S, D>],
-) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
-    let Some(first) = arrays.first() else {
-        let why = "there are no arrays, so no shape is known";
-        let kind = gpumem_core::ErrorKind::InvalidArgument { why };
-        return Err(gpumem_core::Error::new("", "concatenate", kind));
-    };
-    finished(first.device()?.default_stream()?.concatenate(axis, arrays)?)
-}
+impl<S: Storage, D: Dimension> ArrayOps<S, D> for ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> ArrayOps<S, D> for OnStream<'_, S, D> {}

@@ -1,8 +1,8 @@
 //! Reductions, scans, casts and maps over arrays of gpumem, on every device. Depend on `gpumem`, which re-exports this crate as
 //! `gpumem::ops`.
 //!
-//! [`ArrayOps`] has the operations as methods of arrays, which have finished on return; [`StreamOps`] has them as methods of
-//! streams, which return at once and leave results on the device. The names are those of ndarray and CuPy.
+//! [`ArrayOps`] has the operations as methods of arrays. `x.sum()` has finished on return; `x.on(&stream).sum()` returns at once
+//! and leaves its result on the device. The names are those of ndarray and CuPy.
 //!
 //! ```
 //! use gpumem_ops::ArrayOps;
@@ -34,10 +34,11 @@ pub(crate) mod kernel {
     pub(crate) use gpumem_kernel::*;
 }
 
-pub use array::{ArrayOps, concatenate};
+pub use array::ArrayOps;
 pub use elements::{Bounded, Summable};
 pub use functions::CastTo;
-pub use stream::StreamOps;
+pub use maps::{concatenate, concatenate_on};
+pub use stream::{OnStream, Results};
 
 /// The key to what is behind the handles of `gpumem-runtime`.
 // SAFETY: the crate submits each access to memory that it makes, checked against the memory's bounds.

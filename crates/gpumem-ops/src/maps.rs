@@ -34,7 +34,7 @@ where
 pub(crate) fn map<T, R, F, B: Backend, S, D>(
     stream: &Stream<B>,
     array: &ArrayBase<S, D>,
-) -> Result<DeviceArray<R, D, B>>
+) -> Result<DeviceArray<R, IxDyn, B>>
 where
     T: Element + DeviceType,
     R: Element + DeviceType,
@@ -44,14 +44,14 @@ where
 {
     let operand = Operand::new(stream, array, None)?;
     let mapped = converted::<T, R, F, B>(stream, &operand.view())?;
-    operand.restored(mapped)?.into_dimensionality()
+    operand.restored(mapped)
 }
 
 pub(crate) fn zip_map<R, F, B: Backend, S, X, D>(
     stream: &Stream<B>,
     array: &ArrayBase<S, D>,
     other: &ArrayBase<X, D>,
-) -> Result<DeviceArray<R, D, B>>
+) -> Result<DeviceArray<R, IxDyn, B>>
 where
     S: Storage<Backend = B, Elem: DeviceType>,
     X: Storage<Backend = B, Elem: DeviceType>,
@@ -74,10 +74,41 @@ where
         let dims = config_for_items(out.len(), GROUP);
         kernel.launch(stream, &dims, (&first.view(), &second.view(), &mut out))?;
     }
-    first.restored(out)?.into_dimensionality()
+    first.restored(out)
 }
 
-pub(crate) fn concatenate<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+/// Copies arrays into a new one, one behind the other along an axis. It has finished on return.
+/// ```
+/// use gpumem_ops::concatenate;
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+/// let (x, y) = (device.to_device(&[1, 2])?, device.to_device(&[3])?);
+/// assert_eq!(concatenate(0, &[&x, &y])?.copy_to_host()?, ndarray::array![1, 2, 3]);
+/// # Ok::<(), gpumem_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) without arrays, [`NoSuchAxis`](LayoutError::NoSuchAxis) if there is no
+/// such axis, [`ShapeMismatch`](LayoutError::ShapeMismatch) if other axes differ in length, and
+/// [`OutOfMemory`](ErrorKind::OutOfMemory) if the device has no room.
+pub fn concatenate<S: Storage, D: Dimension>(
+    axis: usize,
+    arrays: &[&ArrayBase<S, D>],
+) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
+    let Some(first) = arrays.first() else {
+        return Err(gpumem_core::Error::new("", "concatenate", NO_ARRAYS));
+    };
+    let all = concatenate_on(&first.device()?.default_stream()?, axis, arrays)?;
+    all.synchronize()?;
+    Ok(all)
+}
+
+const NO_ARRAYS: ErrorKind = ErrorKind::InvalidArgument { why: "there are no arrays, so no shape is known" };
+
+/// Copies arrays into a new one on a stream, as [`concatenate`] does, and returns at once.
+///
+/// # Errors
+/// As for [`concatenate`].
+pub fn concatenate_on<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     stream: &Stream<B>,
     axis: usize,
     arrays: &[&ArrayBase<S, D>],
@@ -85,8 +116,7 @@ pub(crate) fn concatenate<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     const OPERATION: &str = "concatenate";
     let core = stream.device().core_by(crate::KEY);
     let Some(first) = arrays.first() else {
-        let why = "there are no arrays, so no shape is known";
-        return Err(core.error(OPERATION, ErrorKind::InvalidArgument { why }));
+        return Err(core.error(OPERATION, NO_ARRAYS));
     };
     check_axis(OPERATION, stream, *first, Some(axis))?;
     let mut shape = first.raw_dim();

@@ -274,7 +274,7 @@ where
 }
 
 /// The places of the least elements, or of the greatest: along the axis, or in row-major order of all.
-pub(crate) fn place<T: Numeric, B: Backend, S, D>(
+pub(crate) fn arg_extreme<T: Numeric, B: Backend, S, D>(
     operation: &'static str,
     stream: &Stream<B>,
     array: &ArrayBase<S, D>,
@@ -295,13 +295,13 @@ where
         return target.empty(stream);
     }
     let found = match greatest {
-        false => places::<T, is_smaller<T>, B>(stream, &target),
-        true => places::<T, is_larger<T>, B>(stream, &target),
+        false => arg_extremes::<T, is_smaller<T>, B>(stream, &target),
+        true => arg_extremes::<T, is_larger<T>, B>(stream, &target),
     };
     target.restored(found?)
 }
 
-fn places<T: Numeric, Before, B: Backend>(
+fn arg_extremes<T: Numeric, Before, B: Backend>(
     stream: &Stream<B>,
     target: &Target<'_, T, B>,
 ) -> Result<DeviceArray<u64, IxDyn, B>>

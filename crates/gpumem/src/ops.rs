@@ -1,8 +1,7 @@
 //! Reductions, scans, casts and maps over arrays, on every device.
 //!
-//! [`ArrayOps`] has the operations as methods of arrays, which have finished on return; [`StreamOps`] has them as methods of
-//! streams, which return at once and leave results on the device. The names are those of ndarray and CuPy. The
-//! [prelude](crate::prelude) has both.
+//! [`ArrayOps`] has the operations as methods of arrays, and the [prelude](crate::prelude) has it. `x.sum()` has finished on return;
+//! `x.on(&stream).sum()` returns at once and leaves its result on the device. The names are those of ndarray and CuPy.
 //!
 //! ```
 //! use gpumem::{Device, ndarray::array, prelude::*};

@@ -17,6 +17,6 @@ pub use crate::{
     IntoArraySpec, ManagedArray, MappedArray, MappedOptions, MemoryKind, Order, PinnedArray, Scalar, Scope,
     Stream, ToDevice, UninitArray, field,
     kernel::{In, InOut, KernelDef, Out, config_for_items},
-    ops::{ArrayOps, StreamOps},
+    ops::ArrayOps,
     s,
 };

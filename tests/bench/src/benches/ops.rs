@@ -31,19 +31,19 @@ const OPERATIONS: [Operation; 7] = [
     Operation {
         name: "sum",
         writes: false,
-        call: |stream, x| stream.sum(x).map(drop),
+        call: |stream, x| x.on(stream).sum().map(drop),
         plain: |x, _, out| out[0] = x.iter().sum(),
     },
     Operation {
         name: "max",
         writes: false,
-        call: |stream, x| stream.max(x).map(drop),
+        call: |stream, x| x.on(stream).max().map(drop),
         plain: |x, _, out| out[0] = x.iter().copied().fold(f32::MIN, f32::max),
     },
     Operation {
         name: "argmax",
         writes: false,
-        call: |stream, x| stream.argmax(x).map(drop),
+        call: |stream, x| x.on(stream).argmax().map(drop),
         plain: |x, _, out| {
             let mut best = 0;
             x.iter().enumerate().for_each(|(at, value)| best = if *value > x[best] { at } else { best });
@@ -53,7 +53,7 @@ const OPERATIONS: [Operation; 7] = [
     Operation {
         name: "sum_rows",
         writes: false,
-        call: |stream, x| stream.sum_axis(x, 1).map(drop),
+        call: |stream, x| x.on(stream).sum_axis(1).map(drop),
         plain: |x, columns, out| {
             x.chunks(columns).zip(out).for_each(|(row, out)| *out = row.iter().sum());
         },
@@ -61,7 +61,7 @@ const OPERATIONS: [Operation; 7] = [
     Operation {
         name: "sum_columns",
         writes: false,
-        call: |stream, x| stream.sum_axis(x, 0).map(drop),
+        call: |stream, x| x.on(stream).sum_axis(0).map(drop),
         plain: |x, columns, out| {
             out[..columns].fill(0.0);
             x.chunks(columns).for_each(|row| out.iter_mut().zip(row).for_each(|(out, x)| *out += x));
@@ -70,7 +70,7 @@ const OPERATIONS: [Operation; 7] = [
     Operation {
         name: "inclusive_scan",
         writes: true,
-        call: |stream, x| stream.inclusive_scan(&x.ravel(Order::C)?, 0).map(drop),
+        call: |stream, x| x.ravel(Order::C)?.on(stream).inclusive_scan(0).map(drop),
         plain: |x, _, out| {
             let mut sum = 0.0;
             x.iter().zip(out).for_each(|(x, out)| {
@@ -82,7 +82,7 @@ const OPERATIONS: [Operation; 7] = [
     Operation {
         name: "map",
         writes: true,
-        call: |stream, x| stream.map::<half_of, _, _>(x).map(drop),
+        call: |stream, x| x.on(stream).map::<half_of>().map(drop),
         plain: |x, _, out| x.iter().zip(out).for_each(|(x, out)| *out = x * 0.5),
     },
 ];

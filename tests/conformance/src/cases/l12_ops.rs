@@ -8,7 +8,7 @@ use crate::{Lab, Level, Stop, Verdict, refused, refused_layout, skip};
 use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
 use gpumem_host::Host;
 use gpumem_kernel::Numeric;
-use gpumem_ops::{ArrayOps, Bounded, CastTo, StreamOps, Summable, concatenate};
+use gpumem_ops::{ArrayOps, Bounded, CastTo, Summable, concatenate, concatenate_on};
 use gpumem_runtime::{Device, DeviceArray};
 use half::{bf16, f16};
 use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView, Axis, Dimension, s};
@@ -265,7 +265,7 @@ fn arrays_are_concatenated_along_any_axis<B: Backend>(lab: &Lab<B>) -> Verdict {
         let expected = ndarray::concatenate(Axis(axis), &[host.view(), parts, host.view()])
             .map_err(|error| Stop::Failed(error.to_string()))?;
         same(concatenate(axis, &arrays)?.copy_to_host()?.view(), expected.view());
-        same(stream.concatenate(axis, &arrays)?.copy_to_host()?.view(), expected.view());
+        same(concatenate_on(&stream, axis, &arrays)?.copy_to_host()?.view(), expected.view());
     }
     let short = array.slice(s![.., .., 1..])?;
     let is_other = |error: &LayoutError| matches!(error, LayoutError::ShapeMismatch { .. });
@@ -273,7 +273,7 @@ fn arrays_are_concatenated_along_any_axis<B: Backend>(lab: &Lab<B>) -> Verdict {
     let is_beyond = |error: &LayoutError| matches!(error, LayoutError::NoSuchAxis { axis: 3, rank: 3 });
     refused_layout(concatenate(3, &[&array]), is_beyond)?;
     let none: [&DeviceArray<u16, ndarray::Ix3, B>; 0] = [];
-    refused(stream.concatenate(0, &none), |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+    refused(concatenate_on(&stream, 0, &none), |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
     Ok(())
 }
 
@@ -409,20 +409,20 @@ fn sums_of_floats_are_nearly_exact<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn operations_wait_for_late_writers<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (producer, consumer) = (lab.device().stream()?, lab.device().stream()?);
     let mut array = lab.device().device_array::<u32, _>((300, 40))?;
-    drop(done(consumer.sum(&array))?);
+    drop(done(array.on(&consumer).sum())?);
     for value in 1..4u32 {
         lab.delay(&producer)?;
         producer.fill(&mut array, value)?;
-        let sum = consumer.sum(&array)?;
-        let rows = consumer.sum_axis(&array, 1)?;
-        let scanned = consumer.exclusive_scan(&array, 0)?;
+        let sum = array.on(&consumer).sum()?;
+        let rows = array.on(&consumer).sum_axis(1)?;
+        let scanned = array.on(&consumer).exclusive_scan(0)?;
         // Later work on the producer's stream waits for those that read.
         producer.fill(&mut array, 0)?;
         assert_eq!(sum.read()?, u64::from(value) * 12_000);
         assert_eq!(rows.copy_to_host()?, Array1::from_elem(300, u64::from(value) * 40));
         assert_eq!(scanned.get((299, 39))?, u64::from(value) * 299);
         // A stream's operations take the results of another's.
-        let total = producer.max(&rows)?;
+        let total = rows.on(&producer).max()?;
         assert_eq!(total.read()?, u64::from(value) * 40);
     }
     Ok(())
@@ -433,13 +433,13 @@ fn operands_and_results_are_dropped_with_work_in_flight<B: Backend>(lab: &Lab<B>
     for round in 0..8u32 {
         let array = stream.to_device(&Array2::from_elem((130, 70), round))?;
         if round == 0 {
-            drop(done(stream.sum(&array))?);
+            drop(done(array.on(&stream).sum())?);
         }
         lab.delay(&stream)?;
-        let turned = stream.inclusive_scan(&array.t(), 1)?;
-        let sum = stream.sum(&array.slice(s![..;2, 1..])?)?;
-        drop(stream.mean_axis(&array, 0)?);
-        drop(stream.argmax(&array.t())?);
+        let turned = array.t().on(&stream).inclusive_scan(1)?;
+        let sum = array.slice(s![..;2, 1..])?.on(&stream).sum()?;
+        drop(array.on(&stream).mean_axis(0)?);
+        drop(array.t().on(&stream).argmax()?);
         drop(array);
         assert_eq!(sum.read()?, u64::from(round) * 65 * 69);
         assert_eq!(turned.get((69, 129))?, u64::from(round) * 130);
@@ -449,7 +449,7 @@ fn operands_and_results_are_dropped_with_work_in_flight<B: Backend>(lab: &Lab<B>
     let last = {
         let stream = lab.device().stream()?;
         lab.delay(&stream)?;
-        stream.inclusive_scan(&array, 0)?
+        array.on(&stream).inclusive_scan(0)?
     };
     drop(array);
     assert_eq!(last.get(4999)?, 10_000);
