@@ -9,9 +9,11 @@ use gpumem_runtime::memory::{
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
-        Arc, Mutex, OnceLock, Weak,
+        Arc, Barrier, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
+        mpsc::channel,
     },
+    time::Duration,
 };
 
 /// Requests other memory than it should, and returns that.
@@ -178,6 +180,85 @@ fn a_pool_takes_none_of_its_own_memory_as_a_piece() {
     drop(second);
     device.flush().unwrap();
     assert_eq!((pool.statistics().reserved, raw.counters().live_allocations), (0, 0));
+}
+
+/// Takes memory from another pool, which takes its own from the like. Both pools grow when the first of them goes on.
+#[derive(Debug)]
+struct Cross {
+    driver: Arc<dyn MemoryResource<Host>>,
+    other: OnceLock<Weak<Pool<Host>>>,
+    both_grow: Arc<Barrier>,
+    has_met: AtomicBool,
+    refused: Mutex<Vec<Error>>,
+}
+
+impl MemoryResource<Host> for Cross {
+    fn name(&self) -> &'static str {
+        "cross"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        if !self.has_met.swap(true, Ordering::Relaxed) {
+            self.both_grow.wait();
+        }
+        let other = self.other.get().and_then(Weak::upgrade).unwrap();
+        other.allocate(request).or_else(|error| {
+            self.refused.lock().unwrap().push(error);
+            self.driver.allocate(request)
+        })
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        let block = match self.other.get().and_then(Weak::upgrade) {
+            Some(other) => other.recycle(block),
+            None => Err(block),
+        };
+        block.or_else(|block| self.driver.deallocate(block))
+    }
+    fn forget(&self) {}
+    fn statistics(&self) -> MemoryStatistics {
+        self.driver.statistics()
+    }
+}
+
+/// Each thread holds the turn of one pool and wants that of the other.
+#[test]
+fn two_pools_that_grow_from_each_other_are_an_error() {
+    let (device, _) = device(HostOptions::new());
+    let both_grow = Arc::new(Barrier::new(2));
+    let (resources, pools): (Vec<_>, Vec<_>) = (0..2)
+        .map(|_| {
+            let cross = Arc::new(Cross {
+                driver: device.driver_memory(),
+                other: OnceLock::new(),
+                both_grow: both_grow.clone(),
+                has_met: AtomicBool::new(false),
+                refused: Mutex::default(),
+            });
+            let pool = Pool::new(cross.clone(), PoolOptions::device(256).chunks(4 * MIB, 4 * MIB));
+            (cross, Arc::new(pool))
+        })
+        .unzip();
+    for (resource, other) in resources.iter().zip(pools.iter().rev()) {
+        resource.other.set(Arc::downgrade(other)).unwrap();
+    }
+    let (done, is_done) = channel();
+    for pool in pools.clone() {
+        let (device, done) = (device.clone(), done.clone());
+        std::thread::spawn(move || {
+            let block = pool.allocate(&device.memory_request(100, MemoryKind::Device));
+            done.send(block.and_then(|block| pool.deallocate(block))).unwrap();
+        });
+    }
+    for _ in &pools {
+        is_done.recv_timeout(Duration::from_secs(60)).expect("they wait for each other").unwrap();
+    }
+    let refused: Vec<Error> = resources
+        .iter()
+        .flat_map(|resource| std::mem::take(&mut *resource.refused.lock().unwrap()))
+        .collect();
+    assert!(!refused.is_empty());
+    for error in refused {
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
 }
 
 /// Users can say that the driver has taken everything while other threads use the pool. Memory is lost then; no two blocks share

@@ -19,6 +19,7 @@ mod grow;
 mod local_cache;
 mod options;
 mod state;
+mod turns;
 
 pub use options::PoolOptions;
 
@@ -30,15 +31,14 @@ use super::{
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result, process::ProcessGuard};
 use local_cache::{CachedBlock, LocalCache, thread_number};
-use parking_lot::ReentrantMutex;
 use state::{BlockRef, FreeBlock, PoolState};
 use std::{
-    cell::RefCell,
     fmt, mem,
     sync::atomic::{AtomicU64, Ordering},
     sync::{Arc, OnceLock},
     time::Instant,
 };
+use turns::Turn;
 
 /// Local caches of streams, and as many of threads.
 const LOCAL_CACHES: usize = 32;
@@ -51,10 +51,6 @@ pub struct Pool<B: Backend> {
     options: PoolOptions,
     local_caches: Box<[LocalCache<B>]>,
     state: ShortMutex<PoolState<B>>,
-    /// Held during a request to upstream, so that two threads do not request memory for the same need. The allocator is
-    /// not locked then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not
-    /// wait for itself.
-    growing: ReentrantMutex<RefCell<()>>,
     /// The number of the resource in its blocks. Another one from each time on that the driver has taken everything. Written under
     /// the lock of the state. Who reads an old one without that lock finds the new one under it, in `PoolState::free`.
     id: AtomicU64,
@@ -96,7 +92,6 @@ impl<B: Backend> Pool<B> {
             options,
             local_caches: (0..2 * LOCAL_CACHES).map(|_| LocalCache::new()).collect(),
             state: ShortMutex::new(PoolState::new(options, id)),
-            growing: ReentrantMutex::default(),
             id: AtomicU64::new(id),
             former: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),
@@ -265,8 +260,9 @@ impl<B: Backend> Pool<B> {
             self.keep_within_bounds();
         }
         let grown = {
-            let held = self.growing.lock();
-            let Ok(_growing) = held.try_borrow_mut() else {
+            // One request to upstream at a time, so that two threads do not request memory for the same need. The allocator
+            // is not locked then.
+            let Some(_turn) = Turn::take(self) else {
                 let what = "taking memory from a pool inside a memory resource that the pool grows from";
                 return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
             };

@@ -1,0 +1,81 @@
+//! Who grows which pool: one thread at a time each, and no circle of threads that wait for each other.
+//!
+//! Upstream may be code of the user that takes memory from other pools, or from the one that grows. A thread that would wait for
+//! itself, through whatever pools and threads, does not wait: it gets no turn.
+
+use gpumem_core::process::PerProcess;
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
+};
+
+static TURNS: PerProcess<Turns> = PerProcess::new(Turns::default);
+
+#[derive(Debug, Default)]
+struct Turns {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Pools by their addresses, and the threads that grow them.
+    growing: Vec<(usize, ThreadId)>,
+    /// Threads, and the pools that they wait to grow.
+    waiting: Vec<(ThreadId, usize)>,
+}
+
+impl State {
+    fn grower(&self, pool: usize) -> Option<ThreadId> {
+        self.growing.iter().find(|(other, _)| *other == pool).map(|(_, thread)| *thread)
+    }
+
+    /// Whether `thread` is `own`, or waits for it. No threads wait in a circle, so this ends.
+    fn waits_for(&self, mut thread: ThreadId, own: ThreadId) -> bool {
+        while thread != own {
+            let waiting = self.waiting.iter().find(|(other, _)| *other == thread);
+            let Some(next) = waiting.and_then(|(_, pool)| self.grower(*pool)) else { return false };
+            thread = next;
+        }
+        true
+    }
+}
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The calling thread grows a pool.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pool: usize,
+}
+
+impl Turn {
+    /// Waits until no other thread grows the pool. `None` if that would never be.
+    pub(super) fn take<T>(pool: &T) -> Option<Self> {
+        let (pool, own) = (std::ptr::from_ref(pool).addr(), thread::current().id());
+        let turns = TURNS.get();
+        let mut state = turns.lock();
+        while let Some(grower) = state.grower(pool) {
+            if state.waits_for(grower, own) {
+                return None;
+            }
+            state.waiting.push((own, pool));
+            state = turns.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting.retain(|(thread, _)| *thread != own);
+        }
+        state.growing.push((pool, own));
+        Some(Self { pool })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let turns = TURNS.get();
+        turns.lock().growing.retain(|(pool, _)| *pool != self.pool);
+        turns.ended.notify_all();
+    }
+}
