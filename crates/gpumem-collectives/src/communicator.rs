@@ -195,11 +195,10 @@ impl<B: Backend> Communicator<B> {
         mut part: impl FnMut(&Self) -> (Option<u64>, i64),
     ) -> Result<Vec<Option<Self>>> {
         may_block("split")?;
-        let begin = |rank: &Self| {
-            let (colour, key) = part(rank);
-            rank.engine.begin_split(colour, key)
-        };
-        let begun: Vec<_> = ranks.iter().map(begin).collect::<Result<_>>()?;
+        // Before any rank begins: after a panic of the caller's, the numbers of their splits are still the same.
+        let parts: Vec<_> = ranks.iter().map(&mut part).collect();
+        let begin = |(rank, (colour, key)): (&Self, _)| rank.engine.begin_split(colour, key);
+        let begun: Vec<_> = ranks.iter().zip(parts).map(begin).collect::<Result<_>>()?;
         ranks.iter().zip(begun).map(|(rank, begun)| rank.finish_split(begun)).collect()
     }
 

@@ -25,7 +25,9 @@ impl Open {
 
     /// The calls of all ranks, if all have called.
     pub(super) fn complete(&self) -> Option<Vec<(Called, Part)>> {
-        self.called.iter().cloned().collect()
+        // The last call copies them all; each of the others nothing.
+        let all = || self.called.iter().cloned().collect();
+        self.called.iter().all(Option::is_some).then(all)?
     }
 }
 

@@ -99,6 +99,16 @@ fn a_rank_that_gives_a_split_up_is_told_to_the_others() {
 }
 
 #[test]
+fn ranks_can_be_split_after_a_panic_in_a_split() {
+    let all = Communicator::all_with(&vec![adversarial(0); 3], &soon()).unwrap();
+    let panics = |rank: &Comm| if rank.rank() == 1 { panic!("on purpose") } else { (Some(0), 0) };
+    let split = || Communicator::split_all(&all, panics);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(split)).unwrap_err();
+    let parts = Communicator::split_all(&all, |_| (Some(0), 0)).unwrap();
+    assert!(parts.iter().flatten().all(|part| part.size() == 3) && parts.len() == 3);
+}
+
+#[test]
 fn ranks_do_not_wait_for_one_that_leaves_its_part_of_a_split() {
     let (mut all, alone) = (ranks_with(2, None, &patient()), ranks_with(2, None, &soon()));
     let (second, (first, stream)) = (all.pop().unwrap().0, all.pop().unwrap());
