@@ -231,10 +231,10 @@ impl ErrorQueue {
     pub fn push(&self, error: Error) {
         tracing::error!(%error, "no call could return this error");
         let mut queue = self.0.lock();
-        if queue.len() >= ERRORS {
-            queue.pop_front();
-        }
+        let oldest = if queue.len() >= ERRORS { queue.pop_front() } else { None };
         queue.push_back(error);
+        drop(queue);
+        drop(oldest);
     }
 
     pub fn take(&self) -> Vec<Error> {

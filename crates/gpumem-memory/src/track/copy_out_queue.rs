@@ -4,7 +4,7 @@ use gpumem_core::{Error, Result};
 use parking_lot::Mutex;
 use std::fmt;
 
-type CopyOut = Box<dyn FnOnce() -> Result<()> + Send>;
+type CopyOut = Box<dyn FnMut() -> Result<()> + Send>;
 
 /// The copies of a stream out of staging memory, which run once submissions are done. Every entry belongs to a scope,
 /// which does not end before its entries are gone.
@@ -25,6 +25,7 @@ struct Entry {
     submission: u64,
     /// Of the staging memory.
     bytes: usize,
+    /// Owns the staging memory, which is dropped without the lock: that may be the user's code.
     copy_out: CopyOut,
 }
 
@@ -48,12 +49,19 @@ impl CopyOutQueue {
     /// Runs the copies that are due. The lock is held meanwhile, so that a scope that ends waits for its last entry. A
     /// failure is kept for the scope.
     pub(crate) fn run(&self, is_due: impl Fn(u64) -> bool) {
-        let State { waiting, lost } = &mut *self.0.lock();
-        for entry in waiting.extract_if(.., |entry| is_due(entry.submission)) {
-            if let Err(error) = (entry.copy_out)() {
-                lost.push((entry.scope, error));
-            }
-        }
+        let mut state = self.0.lock();
+        let State { waiting, lost } = &mut *state;
+        let copied: Vec<_> = waiting
+            .extract_if(.., |entry| is_due(entry.submission))
+            .map(|mut entry| {
+                if let Err(error) = (entry.copy_out)() {
+                    lost.push((entry.scope, error));
+                }
+                entry.copy_out
+            })
+            .collect();
+        drop(state);
+        drop(copied);
     }
 
     /// Returns why entries of the scope, which ends now, have not been copied out: the first reason, if there is any.
@@ -100,6 +108,31 @@ mod tests {
 
     fn failing() -> Result<()> {
         Err(Error::new("", "copy_to_host", ErrorKind::NotReady))
+    }
+
+    /// Staging memory goes back to a resource of the user's, which may use the stream.
+    #[test]
+    fn what_an_entry_owns_is_dropped_without_the_lock() {
+        struct Staging(Arc<CopyOutQueue>, Arc<AtomicUsize>);
+        impl Drop for Staging {
+            fn drop(&mut self) {
+                if self.0.0.try_lock().is_some() {
+                    self.1.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        let (queue, unlocked) = (Arc::new(CopyOutQueue::default()), Arc::new(AtomicUsize::new(0)));
+        for scope in 0..3 {
+            let staging = Staging(queue.clone(), unlocked.clone());
+            queue.add(
+                scope,
+                1,
+                1,
+                Box::new(move || if staging.1.load(Ordering::Relaxed) == 0 { Ok(()) } else { failing() }),
+            );
+        }
+        queue.run(|_| true);
+        assert_eq!((unlocked.load(Ordering::Relaxed), queue.bytes()), (3, 0));
     }
 
     #[test]

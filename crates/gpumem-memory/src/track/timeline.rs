@@ -357,11 +357,14 @@ impl<B: Backend> Timeline<B> {
         let mut queue = self.queue.lock();
         let last = queue.submission;
         let needs_mark = !self.is_complete(last) && !self.is_stale() && queue.event_for(last).is_none();
-        if needs_mark && let Err(error) = queue.record(&self.context) {
-            // A wait then asks the whole device.
+        let failed = needs_mark.then(|| queue.record(&self.context).err()).flatten();
+        let raw = queue.raw.take();
+        drop(queue);
+        if let Some(error) = failed {
+            // A wait then asks the whole device. A subscriber of tracing may use the stream.
             self.context.errors.push(error.in_operation("drop of a stream"));
         }
-        queue.raw.take()
+        raw
     }
 
     /// Returns whether the work is known to be done.
