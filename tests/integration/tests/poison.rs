@@ -10,7 +10,7 @@ use common::{direct_double, double, host, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind};
 use gpumem_host::HostOptions;
 use gpumem_kernel::{Kernel, KernelDef, Slice, SliceMut, WorkItemIds, config_for_items};
-use gpumem_runtime::{Device, DeviceArray, Event, Stream};
+use gpumem_runtime::{Device, DeviceArray, Event, Stream, memory::Trim};
 use host_double::Trouble;
 use ndarray::{Array1, Ix1, s};
 use std::ops::Range;
@@ -309,4 +309,30 @@ fn a_transfer_that_fails_half_way_leaves_nothing_that_can_be_read() {
         }
         assert!(before > 0 && torn > 0, "{before} before, {torn} torn");
     }
+}
+
+/// No wait was made for them, and there are more than are kept.
+#[test]
+fn the_failures_of_streams_that_are_gone_are_counted() {
+    let (device, _) = host(HostOptions::new().memory(64 << 20));
+    // SAFETY: there is no source.
+    let bad = unsafe { KernelDef::<One>::new("bad") }
+        .host_loop(|_: &WorkItemIds<'_>, (y,): &One| {
+            y.get(1 << 30);
+        })
+        .load(&device)
+        .unwrap();
+    for _ in 0..40 {
+        let (stream, mut array) = (device.stream().unwrap(), device.device_array::<u32, _>(1).unwrap());
+        bad.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
+        while !stream.query().unwrap_or(true) {
+            std::thread::yield_now();
+        }
+        drop((array, stream));
+        // The memory does not keep the stream any more.
+        device.trim(Trim::ALL).unwrap();
+    }
+    let error = device.synchronize().unwrap_err().to_string();
+    assert!(error.ends_with("; and 36 more failures"), "{error}");
+    device.synchronize().unwrap();
 }

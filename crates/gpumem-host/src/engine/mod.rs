@@ -34,8 +34,16 @@ use pool::Pool;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Most faults of forgotten streams that are kept until the device is synchronised.
+/// Most faults of forgotten streams that are kept until the device is synchronised. Those beyond are counted.
 const ORPHANS: usize = 16;
+
+#[derive(Debug, Default)]
+struct Orphans {
+    /// The oldest.
+    kept: Vec<String>,
+    /// How many there were beyond them.
+    more: usize,
+}
 
 #[derive(Debug)]
 enum Runner {
@@ -61,7 +69,7 @@ pub(crate) struct Engine {
     cause: Mutex<String>,
     next_number: AtomicU32,
     queues: Mutex<Vec<Weak<Queue>>>,
-    orphans: Mutex<Vec<String>>,
+    orphans: Mutex<Orphans>,
 }
 
 impl Engine {
@@ -280,14 +288,20 @@ impl Engine {
     pub(crate) fn leave_fault(&self, what: &str) {
         tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal);
         let mut orphans = lock(&self.orphans);
-        if orphans.len() < ORPHANS {
-            orphans.push(what.to_owned());
+        if orphans.kept.len() < ORPHANS {
+            orphans.kept.push(what.to_owned());
+        } else {
+            orphans.more = orphans.more.saturating_add(1);
         }
     }
 
     /// Takes the faults that forgotten streams have left.
     pub(crate) fn take_left_faults(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.orphans))
+        let Orphans { mut kept, more } = std::mem::take(&mut *lock(&self.orphans));
+        if more > 0 {
+            kept.push(format!("and {more} more failures of streams that are gone"));
+        }
+        kept
     }
 
     pub(crate) fn is_closed(&self) -> bool {

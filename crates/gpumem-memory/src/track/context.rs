@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-/// Most failures of streams that are gone which are kept.
+/// Most failures of streams that are gone which are kept. Those beyond are counted.
 const LEFT_FAILURES: usize = 16;
 
 /// The driver's device with the state that streams, events and accesses refer to. The fields that every submission
@@ -37,9 +37,17 @@ pub struct DeviceContext<B: Backend> {
     /// The streams that are alive, so that a wait for the device can finish the pending work of each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
     /// Failures of streams that are gone, until a wait for the device tells them.
-    left_failures: Mutex<Vec<Error>>,
+    left_failures: Mutex<LeftFailures>,
     /// See [`unknown_streams`](Self::unknown_streams).
     unknown_streams: Mutex<Weak<Timeline<B>>>,
+}
+
+#[derive(Debug, Default)]
+struct LeftFailures {
+    /// The oldest.
+    kept: Vec<Error>,
+    /// How many there were beyond them.
+    more: usize,
 }
 
 impl<B: Backend> DeviceContext<B> {
@@ -79,8 +87,10 @@ impl<B: Backend> DeviceContext<B> {
         let error = self.place(error);
         tracing::error!("a stream was dropped with a failure: {error}");
         let mut left = self.left_failures.lock();
-        if left.len() < LEFT_FAILURES {
-            left.push(error);
+        if left.kept.len() < LEFT_FAILURES {
+            left.kept.push(error);
+        } else {
+            left.more = left.more.saturating_add(1);
         }
     }
 
@@ -109,9 +119,11 @@ impl<B: Backend> DeviceContext<B> {
         }
     }
 
-    /// Takes the failures of streams that are gone.
-    pub fn take_left_failures(&self) -> Vec<Error> {
-        std::mem::take(&mut *self.left_failures.lock())
+    /// Takes the failures of streams that are gone. One that was only counted looks like the last one kept.
+    pub fn take_left_failures(&self) -> impl Iterator<Item = Error> + use<B> {
+        let LeftFailures { kept, more } = std::mem::take(&mut *self.left_failures.lock());
+        let last = kept.last().cloned();
+        kept.into_iter().chain(last.into_iter().flat_map(move |last| std::iter::repeat_n(last, more)))
     }
 
     /// The timeline of the work on unknown streams: one while anything refers to it, so that a log has one entry for

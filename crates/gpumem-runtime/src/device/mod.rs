@@ -174,8 +174,7 @@ impl<B: Backend> Device<B> {
             let is_news = |error: &Error| of_device.as_ref().is_none_or(|other| other.kind() != error.kind());
             errors.extend(error.filter(is_news));
         }
-        errors.extend(self.0.core.take_left_failures());
-        match Error::all_of(errors) {
+        match Error::all_of(errors.into_iter().chain(self.0.core.take_left_failures())) {
             Some(error) => Err(error.in_operation("synchronize")),
             None => Ok(()),
         }
