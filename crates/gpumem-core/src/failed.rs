@@ -31,9 +31,19 @@ pub struct SubmissionId {
 
 impl SubmissionId {
     /// Notes that the submission failed, before a wait for it returns. Returns `false` if no caller can wait for it any more.
-    /// A consequence failed because it uses what earlier failed work was to write.
+    /// A consequence failed because it uses what earlier failed work was to write. Safe code could make other work fail with its
+    /// number:
+    ///
+    /// ```compile_fail,E0133
+    /// # use gpumem_core::{Error, ErrorKind, SubmissionId};
+    /// # let error = Error::new("", "", ErrorKind::NotReady);
+    /// let _ = SubmissionId { stream: 1, submission: 1 }.note_failed(&error, false);
+    /// ```
+    ///
+    /// # Safety
+    /// The submission has failed, on the caller's backend.
     #[cold]
-    pub fn note_failed(self, error: &Error, is_consequence: bool) -> bool {
+    pub unsafe fn note_failed(self, error: &Error, is_consequence: bool) -> bool {
         let failed = self.failed_of_stream();
         if let Some(failed) = &failed {
             failed.note(self.submission..=self.submission, error, is_consequence);
@@ -279,15 +289,17 @@ mod tests {
     fn backends_find_a_stream_while_it_is_alive() {
         let number = 1 << 62;
         let (one, other) = (SubmissionId { stream: number, submission: 7 }, number + 1);
-        assert!(!one.note_failed(&error("too early"), false) && !one.has_failed());
+        // SAFETY: the number is this test's, and so are its submissions.
+        let note = |what| unsafe { one.note_failed(&error(what), false) };
+        assert!(!note("too early") && !one.has_failed());
         // SAFETY: no stream has the number.
         let failed = unsafe { FailedSubmissions::of_stream(number) };
-        assert!(one.note_failed(&error("a"), false) && one.has_failed());
+        assert!(note("a") && one.has_failed());
         assert!(!SubmissionId { stream: other, ..one }.has_failed());
         assert!(!SubmissionId { submission: 8, ..one }.has_failed());
         is(failed.find(7..=7), "a");
         drop(failed);
-        assert!(!one.note_failed(&error("too late"), false));
+        assert!(!note("too late"));
         assert!(!lock(STREAMS.get()).contains_key(&number));
     }
 }

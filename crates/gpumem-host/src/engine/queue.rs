@@ -190,7 +190,8 @@ impl Queue {
         let (error, is_consequence) = (error::fault("work", &fault.what), fault.is_consequence);
         let note = |id: SubmissionId| {
             self.last_failed.fetch_max(id.submission, Ordering::Relaxed);
-            id.note_failed(&error, is_consequence)
+            // SAFETY: the command that failed is part of it: its uses say so.
+            unsafe { id.note_failed(&error, is_consequence) }
         };
         if !fault.submission.is_some_and(note) {
             self.failed.note(submission..=submission, &error, is_consequence);
