@@ -48,6 +48,9 @@ pub(crate) const MAX_LIBRARY_VERSION_STRING: usize = 8192;
 /// A pointer that stands for the other buffer of a call.
 pub(crate) const IN_PLACE: usize = 1;
 
+/// `MPI_Comm_delete_attr_function`.
+pub(crate) type DeleteAttribute = unsafe extern "C" fn(Object, c_int, *mut c_void, *mut c_void) -> c_int;
+
 /// `MPI_Count` and `MPI_Aint`.
 pub(crate) type Count = i64;
 /// `MPI_Status`.

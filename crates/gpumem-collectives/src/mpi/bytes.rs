@@ -1,7 +1,6 @@
 //! Bytes of this process for the others, without a stream.
 
 use super::{
-    control::Event,
     inbox::Message,
     library,
     operation::{BYTES_DIFFER, Work},
@@ -53,7 +52,7 @@ pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
             None => std::thread::park_timeout(NAP),
         }
     };
-    comm.inbox.push(Message::Tell(comm.id, Event::Left));
+    comm.inbox.push(Message::Leave(comm.id));
     let staging = outcome.map_err(|cause| failed(Box::new(comm.fail("broadcast", 0, cause))))?;
     match &operation.work {
         // SAFETY: as above.

@@ -250,7 +250,7 @@ impl Drop for Unclaimed {
     fn drop(&mut self) {
         if !self.is_claimed {
             self.comm.family.leave(0, self.comm.id);
-            self.comm.inbox.push(Message::Tell(self.comm.id, Event::Left));
+            self.comm.inbox.push(Message::Leave(self.comm.id));
         }
     }
 }
@@ -283,7 +283,7 @@ impl State {
     fn absent(&self, of: Sequence, number: u64) -> Option<usize> {
         let has_left = |rank: usize, calls: fn(&News) -> u64| {
             let news = self.news.get(rank).and_then(Option::as_ref);
-            news.is_some_and(|news| news.event == Event::Left && calls(news) <= number)
+            news.is_some_and(|news| news.event.is_left() && calls(news) <= number)
         };
         match of {
             Sequence::OfAll => (0..self.news.len()).find(|rank| has_left(*rank, |news| news.collectives)),

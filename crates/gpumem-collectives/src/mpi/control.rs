@@ -10,8 +10,10 @@ const HEAD: usize = 48;
 /// What has happened to a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Its communicator was dropped. What it has called goes on.
+    /// Its communicator was dropped. What it has called goes on, and may still fail.
     Left,
+    /// The same, and nothing of it is under way: it tells nothing more.
+    Ended,
     /// An operation of it has waited too long.
     Late,
     /// It aborted the communicator.
@@ -41,6 +43,7 @@ impl News {
             Event::Late => (2, ""),
             Event::Aborted => (3, ""),
             Event::Lost(why) => (4, why.as_str()),
+            Event::Ended => (5, ""),
         };
         let mut end = text.len().min(BYTES - HEAD);
         while !text.is_char_boundary(end) {
@@ -65,6 +68,7 @@ impl News {
                 let end = HEAD.checked_add(usize::try_from(number(5)?).ok()?)?;
                 Event::Lost(String::from_utf8_lossy(bytes.get(HEAD..end)?).into_owned())
             }
+            5 => Event::Ended,
             _ => return None,
         };
         Some(Self {
@@ -74,6 +78,13 @@ impl News {
             sends: number(3)?,
             receives: number(4)?,
         })
+    }
+}
+
+impl Event {
+    /// Whether the rank calls nothing more.
+    pub(crate) fn is_left(&self) -> bool {
+        matches!(self, Self::Left | Self::Ended)
     }
 }
 
@@ -89,8 +100,14 @@ mod tests {
     #[test]
     fn messages_are_read_as_they_were_written() {
         let long = "ä".repeat(300);
-        let events =
-            [Event::Left, Event::Late, Event::Aborted, Event::Lost("why".to_owned()), Event::Lost(long)];
+        let events = [
+            Event::Left,
+            Event::Late,
+            Event::Aborted,
+            Event::Ended,
+            Event::Lost("why".to_owned()),
+            Event::Lost(long),
+        ];
         for event in events {
             let news = News { event, collectives: 1, pending: u64::MAX, sends: 3, receives: 4 };
             let read = News::from_bytes(&news.to_bytes()).unwrap();

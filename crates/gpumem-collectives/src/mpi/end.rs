@@ -2,7 +2,6 @@
 
 use super::{
     Comm,
-    control::Event,
     future::{Participant, Participation},
     inbox::Message,
     split::MpiSplit,
@@ -29,7 +28,7 @@ use std::{
 pub(crate) fn join(rank: usize, size: usize, options: &Options) -> Result<MpiEnd> {
     let comm = thread::join(options)?;
     if comm.place() != (rank, size) {
-        comm.inbox.push(Message::Tell(comm.id, Event::Left));
+        comm.inbox.push(Message::Leave(comm.id));
         let why = "MPI's launcher gave this process another rank, or started another number of processes";
         return Err(Error::new("", "join", ErrorKind::InvalidArgument { why }));
     }
@@ -106,12 +105,12 @@ impl<B: Backend> Engine<B> for MpiEnd {
     fn abort(&self) {
         let (rank, _) = self.comm.place();
         self.comm.revoke(CollectiveCause::Aborted { rank });
-        self.comm.inbox.push(Message::Tell(self.comm.id, Event::Aborted));
+        self.comm.inbox.push(Message::Abort(self.comm.id));
     }
 
     fn leave(&self) {
         self.comm.family.leave(0, self.comm.id);
-        self.comm.inbox.push(Message::Tell(self.comm.id, Event::Left));
+        self.comm.inbox.push(Message::Leave(self.comm.id));
     }
 
     fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {

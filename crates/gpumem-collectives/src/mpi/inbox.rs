@@ -1,10 +1,11 @@
 //! What the callers tell the engine's thread.
 
-use super::{MpiError, abi::Object, comm::Unclaimed, control::Event, member::Parting, operation::Owned};
+use super::{MpiError, abi::Object, comm::Unclaimed, member::Parting, operation::Owned};
 use crate::{Options, deadline::Deadline};
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -13,12 +14,22 @@ use std::{
 pub(crate) enum Message {
     Join(Options, Sender<Result<Unclaimed, MpiError>>),
     Add(Owned),
-    /// Something has happened to this rank of a communicator.
-    Tell(u64, Event),
+    /// This rank has dropped a communicator, or aborted it.
+    Leave(u64),
+    Abort(u64),
     /// A split has made its communicator.
     Made(Parting, Result<Object, MpiError>),
-    /// The process ends.
-    Finish(Sender<()>),
+    /// The process ends, or another library is about to finalise MPI. The sender is dropped once the thread calls MPI no
+    /// more.
+    Finish(Ending, Sender<()>),
+}
+
+/// Who finalises MPI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The thread, if it has initialised MPI.
+    Own,
+    Other,
 }
 
 #[derive(Debug, Default)]
@@ -33,11 +44,26 @@ struct Queue {
     is_woken: bool,
     /// The thread has ended.
     is_closed: bool,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_thread(&self, thread: JoinHandle<()>) {
+        self.lock().thread = Some(thread);
+    }
+
+    /// Waits until the thread is gone, unless it is this one.
+    pub(crate) fn join_thread(&self) {
+        let is_other = |thread: &mut JoinHandle<()>| thread.thread().id() != thread::current().id();
+        let thread = self.lock().thread.take_if(is_other);
+        if let Some(thread) = thread {
+            // A panic was told when it happened.
+            let _ = thread.join();
+        }
     }
 
     /// Tells the thread. If it has ended, the message is dropped: the stream or the caller that waits gets an error.

@@ -70,6 +70,8 @@ pub(crate) struct Member {
     outgoing: Vec<(Object, Lent<Buffer>, Instant)>,
     late: Option<Late>,
     has_left: bool,
+    /// It has told the others so, as the last news.
+    has_ended: bool,
     is_dead: bool,
     splits: c_int,
     /// Also held by each split whose communicator is being made.
@@ -88,6 +90,7 @@ impl Member {
             outgoing: Vec::new(),
             late: None,
             has_left: false,
+            has_ended: false,
             is_dead: false,
             splits: 0,
             partings: Arc::new(()),
@@ -111,11 +114,6 @@ impl Member {
         !self.active.is_empty() || !self.outgoing.is_empty() || self.late.is_some()
     }
 
-    /// Whether it needs no end.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.is_dead
-    }
-
     /// Goes on with everything. Tells whether anything has changed. Splits to be made are added to `partings`.
     pub(crate) fn go_on(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
         let mut changed = self.hear(mpi);
@@ -123,6 +121,7 @@ impl Member {
         changed |= self.test(mpi, made, partings);
         self.flush(mpi);
         self.check_deadlines(mpi);
+        self.try_end(mpi);
         changed
     }
 
@@ -270,10 +269,10 @@ impl Member {
     /// Whether this rank and all others have given it up, or it is dead and was given up.
     pub(crate) fn is_closed(&self) -> bool {
         let is_parting = Arc::strong_count(&self.partings) > 1;
-        let is_idle = self.operations().next().is_none() && self.outgoing.is_empty() && !is_parting;
+        let is_idle = self.has_ended && self.outgoing.is_empty() && !is_parting;
         let told = self.comm.told();
-        let have_left = || self.comm.others().all(|rank| is_left(told.get(rank).and_then(Option::as_ref)));
-        self.has_left && is_idle && (self.is_dead || have_left())
+        let have_ended = || self.comm.others().all(|rank| has_ended(told.get(rank).and_then(Option::as_ref)));
+        is_idle && (self.is_dead || have_ended())
     }
 
     /// Frees it in the library, unless the library may still use its memory.
@@ -289,8 +288,8 @@ impl Member {
     }
 }
 
-fn is_left(news: Option<&News>) -> bool {
-    news.is_some_and(|news| news.event == Event::Left)
+fn has_ended(news: Option<&News>) -> bool {
+    news.is_some_and(|news| news.event == Event::Ended)
 }
 
 /// Asks whether requests are done. Those that are become null.

@@ -4,8 +4,7 @@ use super::{
     Comm, Lent, Mpi, MpiError,
     abi::{self, Object},
     comm::Unclaimed,
-    control::Event,
-    inbox::{Inbox, Message},
+    inbox::{Ending, Inbox, Message},
     library,
     member::{Member, Parting, test_all},
     operation::Work,
@@ -18,15 +17,14 @@ use gpumem_core::{
     process::{OnceBeforeFork, ProcessGuard, at_exit},
 };
 use std::{
-    collections::VecDeque,
-    ffi::c_int,
-    ptr::null_mut,
+    ffi::{c_int, c_void},
+    ptr::{null, null_mut},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{RecvTimeoutError, Sender, channel},
     },
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -132,7 +130,7 @@ fn start(
         }
     };
     let spawned = thread::Builder::new().name("gpumem:mpi".to_owned()).spawn(main);
-    spawned.map_err(|error| format!("no thread could be started: {error}"))?;
+    inbox.set_thread(spawned.map_err(|error| format!("no thread could be started: {error}"))?);
     let silent = |_| Err(format!("it was not initialised within {timeout:?}"));
     let place = answer.recv_timeout(timeout).unwrap_or_else(silent)?;
     Ok(Running { inbox, origin: ProcessGuard::of_driver(), process: std::process::id(), place })
@@ -156,7 +154,7 @@ impl DoubleRank {
     /// What the end of the process does, within this time.
     pub(crate) fn end(&self, wait: Duration) {
         let (done, answer) = channel();
-        self.0.inbox.push(Message::Finish(done));
+        self.0.inbox.push(Message::Finish(Ending::Own, done));
         let _ = answer.recv_timeout(wait);
     }
 }
@@ -167,7 +165,7 @@ extern "C" fn finish() {
     // The guard of the process may have noticed the end before this. A forked child has no such thread.
     if running.process == std::process::id() {
         let (done, answer) = channel();
-        running.inbox.push(Message::Finish(done));
+        running.inbox.push(Message::Finish(Ending::Own, done));
         let longest = Duration::from_millis(LONGEST.load(Ordering::Relaxed));
         let wait = if IS_SPOILED.load(Ordering::Relaxed) { longest.min(SPOILED) } else { longest };
         let _ = answer.recv_timeout(wait);
@@ -197,7 +195,9 @@ struct Engine {
     is_owner: bool,
     /// Whether several threads may call the library.
     is_multiple: bool,
-    finishing: Option<Sender<()>>,
+    finishing: Option<(Ending, Sender<()>)>,
+    /// Threads that make communicators of parts.
+    splitting: Vec<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -234,6 +234,7 @@ impl Engine {
             }
         }
         let place = place(mpi, abi::COMM_WORLD).map_err(told)?;
+        watch_finalize(mpi, &inbox).map_err(told)?;
         let engine = Self {
             mpi,
             inbox,
@@ -244,6 +245,7 @@ impl Engine {
             is_owner,
             is_multiple: provided == abi::THREAD_MULTIPLE,
             finishing: None,
+            splitting: Vec::new(),
         };
         Ok((engine, place))
     }
@@ -263,9 +265,6 @@ impl Engine {
             };
             let messages = self.inbox.take(wait);
             let mut changed = !messages.is_empty();
-            if self.is_gone() {
-                return self.give_up(messages);
-            }
             for message in messages {
                 self.handle(message);
             }
@@ -273,39 +272,19 @@ impl Engine {
             if changed {
                 last = Instant::now();
             }
-            self.try_finish();
-        }
-    }
-
-    /// Whether another library has finalised MPI: then no function may be called.
-    fn is_gone(&self) -> bool {
-        let mut finalised = 0;
-        // SAFETY: a place for the answer; the function may be called at any time.
-        let asked = unsafe { self.mpi.functions.MPI_Finalized(&mut finalised) };
-        !self.is_owner && (self.mpi.check(asked).is_err() || finalised != 0)
-    }
-
-    fn give_up(mut self, messages: VecDeque<Message>) {
-        let gone =
-            |rank| CollectiveCause::PeerLost { rank, why: "another library has finalised MPI".to_owned() };
-        for member in &mut self.members {
-            let (rank, _) = member.comm.place();
-            member.revoke(gone(rank));
-        }
-        for message in messages {
-            if let Message::Add(operation) = message {
-                let (rank, _) = operation.comm.place();
-                operation.conclude(Err(gone(rank)));
+            if self.is_over() {
+                return self.finish();
             }
         }
     }
 
     fn handle(&mut self, message: Message) {
+        let mpi = self.mpi;
         match message {
             Message::Join(options, reply) => self.join(options, reply),
             Message::Add(operation) => {
                 let id = operation.comm.id;
-                match self.members.iter_mut().find(|member| member.comm.id == id) {
+                match self.member(id) {
                     Some(member) => member.add(operation),
                     None => {
                         let (rank, _) = operation.comm.place();
@@ -314,19 +293,33 @@ impl Engine {
                     }
                 }
             }
-            Message::Tell(id, event) => {
-                if let Some(member) = self.members.iter_mut().find(|member| member.comm.id == id) {
-                    member.tell(self.mpi, &event);
+            Message::Leave(id) => {
+                if let Some(member) = self.member(id) {
+                    member.leave(mpi);
+                }
+            }
+            Message::Abort(id) => {
+                if let Some(member) = self.member(id) {
+                    member.abort(mpi);
                 }
             }
             Message::Made(parting, made) => self.part(parting, made),
-            Message::Finish(done) => {
-                for member in &mut self.members {
-                    member.tell(self.mpi, &Event::Left);
+            Message::Finish(ending, done) => {
+                if ending == Ending::Other {
+                    self.members
+                        .iter_mut()
+                        .for_each(|member| member.cut_off(mpi, "another library has finalised MPI"));
+                    // Their callers are told by the sender that is dropped.
+                    self.joining.clear();
                 }
-                self.finishing = Some(done);
+                self.members.iter_mut().for_each(|member| member.leave(mpi));
+                self.finishing = Some((ending, done));
             }
         }
+    }
+
+    fn member(&mut self, id: u64) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.comm.id == id)
     }
 
     /// Begins to make a communicator of all processes.
@@ -400,9 +393,11 @@ impl Engine {
         if !self.is_multiple {
             return make();
         }
-        if let Err(error) = thread::Builder::new().name("gpumem:split".to_owned()).spawn(make) {
+        self.splitting.retain(|thread| !thread.is_finished());
+        match thread::Builder::new().name("gpumem:split".to_owned()).spawn(make) {
+            Ok(thread) => self.splitting.push(thread),
             // The split has failed with it. The other ranks stop waiting at their deadline.
-            tracing::warn!("a split takes no part, as no thread could be started: {error}");
+            Err(error) => tracing::warn!("a split takes no part, as no thread could be started: {error}"),
         }
     }
 
@@ -425,24 +420,61 @@ impl Engine {
         operation.answer(Ok(Some(Unclaimed::new(part))));
     }
 
-    /// Ends the library, once all ranks have given all communicators up.
-    fn try_finish(&mut self) {
-        let is_over = self.members.iter().all(|member| member.is_dead() && !member.is_busy());
-        if self.finishing.is_none() || !is_over || !self.joining.is_empty() {
-            return;
+    /// Whether MPI is to end, and all ranks have given all communicators up.
+    fn is_over(&self) -> bool {
+        self.finishing.is_some() && self.members.is_empty() && self.joining.is_empty()
+    }
+
+    /// Calls the library no more.
+    fn finish(mut self) {
+        // The library tells `before_finalize`, which must not wait for this thread.
+        self.inbox.close();
+        for thread in self.splitting.drain(..) {
+            // All are over, as no member is left. A panic was told when it happened.
+            let _ = thread.join();
         }
-        if self.is_owner {
+        if self.is_owner && matches!(self.finishing, Some((Ending::Own, _))) {
             // SAFETY: this thread has initialised the library, and calls nothing afterwards. Memory of operations that never
             // end is never freed.
             if let Err(error) = self.mpi.check(unsafe { self.mpi.functions.MPI_Finalize() }) {
                 tracing::warn!("MPI was not finalised: {}", error.message);
             }
-            self.is_owner = false;
-        }
-        if let Some(done) = self.finishing.take() {
-            let _ = done.send(());
         }
     }
+}
+
+/// Has MPI wait for the engine's thread wherever it is finalised: the standard has the attributes of `MPI_COMM_SELF` deleted
+/// before anything else ends. A thread that calls the library meanwhile would use memory that is freed.
+fn watch_finalize(mpi: &Mpi, inbox: &Arc<Inbox>) -> Result<(), MpiError> {
+    let mut key = 0;
+    let inbox: *const Inbox = Arc::into_raw(inbox.clone());
+    let functions = &mpi.functions;
+    // SAFETY: a place for the key. The function keeps to the ABI, and the inbox lives as long as the process.
+    unsafe {
+        mpi.check(functions.MPI_Comm_create_keyval(null(), before_finalize, &mut key, null_mut()))?;
+        mpi.check(functions.MPI_Comm_set_attr(abi::COMM_SELF, key, inbox.cast_mut().cast()))
+    }
+}
+
+/// Ends the engine's thread. Waits for it.
+///
+/// # Safety
+/// The attribute is an inbox that lives.
+unsafe extern "C" fn before_finalize(
+    _comm: Object,
+    _key: c_int,
+    attribute: *mut c_void,
+    _state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let inbox = unsafe { &*attribute.cast_const().cast::<Inbox>() };
+    let (done, answer) = channel();
+    inbox.push(Message::Finish(Ending::Other, done));
+    // The sender is dropped with the engine, or with the message if that is gone.
+    let _ = answer.recv();
+    // At the end of a thread the library frees what it keeps for it.
+    inbox.join_thread();
+    abi::SUCCESS
 }
 
 impl Drop for Engine {

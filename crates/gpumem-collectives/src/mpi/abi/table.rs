@@ -18,6 +18,8 @@ gpumem_hsa_sys::functions! {
         fn MPI_Error_class(code: c_int, class: *mut c_int) -> c_int;
         fn MPI_Error_string(code: c_int, text: *mut c_char, length: *mut c_int) -> c_int;
         fn MPI_Comm_set_errhandler(comm: Object, handler: Object) -> c_int;
+        fn MPI_Comm_create_keyval(copy: *const c_void, delete: DeleteAttribute, key: *mut c_int, state: *mut c_void) -> c_int;
+        fn MPI_Comm_set_attr(comm: Object, key: c_int, value: *mut c_void) -> c_int;
         fn MPI_Comm_rank(comm: Object, rank: *mut c_int) -> c_int;
         fn MPI_Comm_size(comm: Object, size: *mut c_int) -> c_int;
         fn MPI_Comm_idup(comm: Object, copy: *mut Object, request: *mut Object) -> c_int;
@@ -30,7 +32,6 @@ gpumem_hsa_sys::functions! {
         fn MPI_Type_commit(datatype: *mut Object) -> c_int;
         fn MPI_Op_create_c(function: Combine, commutes: c_int, operation: *mut Object) -> c_int;
         fn MPI_Test(request: *mut Object, flag: *mut c_int, status: *mut Status) -> c_int;
-        fn MPI_Cancel(request: *mut Object) -> c_int;
         fn MPI_Get_count_c(status: *const Status, datatype: Object, count: *mut Count) -> c_int;
         fn MPI_Isend_c(data: *const c_void, count: Count, datatype: Object, to: c_int, tag: c_int, comm: Object, request: *mut Object) -> c_int;
         fn MPI_Irecv_c(data: *mut c_void, count: Count, datatype: Object, from: c_int, tag: c_int, comm: Object, request: *mut Object) -> c_int;

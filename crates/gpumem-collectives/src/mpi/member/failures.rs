@@ -11,6 +11,16 @@ use gpumem_core::CollectiveCause;
 use std::time::Instant;
 
 impl Member {
+    /// This rank may call nothing more. What is under way goes on; what its streams have not come to fails, as they may wait
+    /// for the thread that waits for this one.
+    pub(crate) fn cut_off(&mut self, mpi: &Mpi, why: &str) {
+        if self.waiting.values().flatten().any(|operation| !operation.is_ready()) {
+            return self.give_up(mpi, why.to_owned());
+        }
+        let (rank, _) = self.comm.place();
+        self.comm.revoke(CollectiveCause::PeerLost { rank, why: why.to_owned() });
+    }
+
     /// This rank cannot do an operation that the others wait for.
     pub(super) fn give_up(&mut self, mpi: &Mpi, why: String) {
         let (rank, _) = self.comm.place();

@@ -1,6 +1,6 @@
 //! What ranks tell each other about themselves.
 
-use super::{GRACE, Member, is_left, test_all};
+use super::{GRACE, Member, has_ended, test_all};
 use crate::mpi::{
     Buffer, Lent, Mpi,
     abi::{self, BYTE, Count, Status},
@@ -14,8 +14,8 @@ impl Member {
     /// Asks for the next news.
     pub(super) fn listen(&mut self, mpi: &Mpi) {
         let told = self.comm.told();
-        let has_left = |rank: usize| told.get(rank).is_some_and(|news| is_left(news.as_ref()));
-        if self.comm.others().all(has_left) {
+        let is_silent = |rank: usize| told.get(rank).is_some_and(|news| has_ended(news.as_ref()));
+        if self.comm.others().all(is_silent) {
             return;
         }
         let (mut buffer, mut request) = (Buffer::new(control::BYTES), abi::REQUEST_NULL);
@@ -70,7 +70,7 @@ impl Member {
 
     fn react(&mut self, mpi: &Mpi, rank: usize, event: Event) {
         match event {
-            Event::Left => {
+            Event::Left | Event::Ended => {
                 let comm = self.comm.clone();
                 self.fail(|operation| comm.left(operation.of, operation.number));
             }
@@ -80,12 +80,33 @@ impl Member {
         }
     }
 
+    /// This rank calls nothing more.
+    pub(crate) fn leave(&mut self, mpi: &Mpi) {
+        if !std::mem::replace(&mut self.has_left, true) && self.operations().next().is_some() {
+            self.tell(mpi, &Event::Left);
+        }
+        self.try_end(mpi);
+    }
+
+    /// Tells the others when nothing of this rank can fail any more.
+    pub(super) fn try_end(&mut self, mpi: &Mpi) {
+        if self.has_left && !self.has_ended && self.operations().next().is_none() {
+            self.tell(mpi, &Event::Ended);
+            self.has_ended = true;
+        }
+    }
+
+    /// No operation of this communicator takes place any more, on any rank.
+    pub(crate) fn abort(&mut self, mpi: &Mpi) {
+        let (rank, _) = self.comm.place();
+        self.tell(mpi, &Event::Aborted);
+        self.revoke(CollectiveCause::Aborted { rank });
+    }
+
     /// Tells the others what has happened to this rank.
-    pub(crate) fn tell(&mut self, mpi: &Mpi, event: &Event) {
-        match event {
-            Event::Left if self.has_left => return,
-            Event::Left => self.has_left = true,
-            _ => {}
+    pub(super) fn tell(&mut self, mpi: &Mpi, event: &Event) {
+        if self.has_ended {
+            return;
         }
         let pending = self.pending();
         for rank in self.comm.others() {
@@ -108,9 +129,6 @@ impl Member {
                 Ok(()) => self.outgoing.push((request, Lent::new(buffer), Instant::now())),
                 Err(error) => tracing::warn!("rank {rank} is not told: {}", error.message),
             }
-        }
-        if let (Event::Aborted, (rank, _)) = (event, self.comm.place()) {
-            self.revoke(CollectiveCause::Aborted { rank });
         }
     }
 

@@ -7,12 +7,12 @@ use super::{
     super::{
         ANY_SOURCE, BYTE, COMM_SELF, COMM_WORLD, ERR_TRUNCATE, IN_PLACE, INT32_T, REQUEST_NULL, SUCCESS, SUM,
     },
-    Combine, Count, Functions, Object, Status, c_char, c_int, c_void,
+    Combine, Count, DeleteAttribute, Functions, Object, Status, c_char, c_int, c_void,
 };
 use std::{
     cell::RefCell,
     collections::BTreeMap,
-    ptr::{with_exposed_provenance, with_exposed_provenance_mut},
+    ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -72,6 +72,17 @@ pub(crate) struct Own {
     world: Arc<World>,
     rank: usize,
     plan: Mutex<Option<Plan>>,
+    ending: Mutex<Ending>,
+}
+
+/// What a rank does when MPI is finalised.
+#[derive(Debug, Default)]
+struct Ending {
+    /// What is called first, with the address of its attribute.
+    delete: Option<DeleteAttribute>,
+    attribute: usize,
+    is_finalised: bool,
+    is_called_late: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -127,7 +138,8 @@ impl World {
 
     /// Makes this thread the library's thread of a rank.
     pub(crate) fn enter(self: &Arc<Self>, rank: usize, plan: Option<Plan>) -> Arc<Own> {
-        let own = Arc::new(Own { world: self.clone(), rank, plan: Mutex::new(plan) });
+        let own =
+            Arc::new(Own { world: self.clone(), rank, plan: Mutex::new(plan), ending: Mutex::default() });
         OWN.with_borrow_mut(|current| *current = Some(own.clone()));
         own
     }
@@ -139,8 +151,29 @@ impl Own {
         lock(&self.plan).is_none()
     }
 
+    /// What another library does at its end.
+    pub(crate) fn finalise(&self) {
+        let ending = lock(&self.ending);
+        let (delete, attribute) = (ending.delete, ending.attribute);
+        drop(ending);
+        if let Some(delete) = delete {
+            // SAFETY: the attribute that was set with the function.
+            let done = unsafe { delete(COMM_SELF, 1, with_exposed_provenance_mut(attribute), null_mut()) };
+            assert_eq!(done, SUCCESS);
+        }
+        lock(&self.ending).is_finalised = true;
+    }
+
+    /// Whether a function was called after that.
+    pub(crate) fn is_called_late(&self) -> bool {
+        lock(&self.ending).is_called_late
+    }
+
     /// The code of a call that goes wrong.
     fn fails(&self, name: &str) -> Option<c_int> {
+        let mut ending = lock(&self.ending);
+        ending.is_called_late |= ending.is_finalised;
+        drop(ending);
         let mut plan = lock(&self.plan);
         let planned = plan.as_mut().filter(|planned| planned.function == name)?;
         if planned.before > 0 {
@@ -340,6 +373,14 @@ functions! {
     fn MPI_Error_class(code: c_int, class: *mut c_int) = (None, |_own| answer(class, code));
     fn MPI_Error_string(_code: c_int, _text: *mut c_char, length: *mut c_int) = (None, |_own| answer(length, 0));
     fn MPI_Comm_set_errhandler(on: Object, _handler: Object) = (Some(on), |_own| SUCCESS);
+    fn MPI_Comm_create_keyval(_copy: *const c_void, delete: DeleteAttribute, key: *mut c_int, _state: *mut c_void) = (None, |own| {
+        lock(&own.ending).delete = Some(delete);
+        answer(key, 1)
+    });
+    fn MPI_Comm_set_attr(on: Object, _key: c_int, value: *mut c_void) = (Some(on), |own| {
+        lock(&own.ending).attribute = value.expose_provenance();
+        SUCCESS
+    });
     fn MPI_Comm_rank(on: Object, rank: *mut c_int) = (Some(on), |own| answer(rank, comm(&own, on).1 as c_int));
     fn MPI_Comm_size(on: Object, size: *mut c_int) = (Some(on), |own| answer(size, comm(&own, on).2.len() as c_int));
     fn MPI_Comm_idup(on: Object, copy: *mut Object, request: *mut Object) = (Some(on), |own| {
@@ -392,7 +433,6 @@ functions! {
             }
         }
     });
-    fn MPI_Cancel(_request: *mut Object) = (None, |_own| SUCCESS);
     fn MPI_Get_count_c(status: *const Status, _datatype: Object, count: *mut Count) = (None, |_own| answer(count, Count::from((*status).internal[0])));
     fn MPI_Isend_c(data: *const c_void, count: Count, _datatype: Object, to: c_int, tag: c_int, on: Object, request: *mut Object) = (Some(on), |own| {
         let (id, me, _) = comm(&own, on);
