@@ -51,7 +51,7 @@ use std::{
 /// # }
 /// ```
 pub struct Communicator<B: Backend> {
-    pub(crate) engine: Arc<dyn Engine<B>>,
+    engine: Arc<dyn Engine<B>>,
     device: Device<B>,
     rank: usize,
     size: usize,
@@ -84,7 +84,7 @@ impl<B: Backend> Communicator<B> {
             let id = CommunicatorId::for_device(&devices[0])?;
             let join = |(rank, device)| Self::join(device, &id, rank, devices.len(), options);
             let all: Vec<Self> = devices.iter().enumerate().map(join).collect::<Result<_>>()?;
-            all.iter().try_for_each(|rank| rank.engine.ready())?;
+            all.iter().try_for_each(|rank| rank.engine("all")?.ready())?;
             Ok(all)
         };
         joined().map_err(|error| error.in_operation("all"))
@@ -167,7 +167,7 @@ impl<B: Backend> Communicator<B> {
     /// [`BlockingInCallback`](ErrorKind::BlockingInCallback) in a callback.
     pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Self>> {
         may_block("split")?;
-        self.finish_split(self.engine.begin_split(colour, key)?)
+        self.finish_split(self.engine("split")?.begin_split(colour, key)?)
     }
 
     /// Splits all communicators that this thread holds: `part` says the colour and the key of each. The results are in the
@@ -197,7 +197,7 @@ impl<B: Backend> Communicator<B> {
         may_block("split")?;
         // Before any rank begins: after a panic of the caller's, the numbers of their splits are still the same.
         let parts: Vec<_> = ranks.iter().map(&mut part).collect();
-        let begin = |(rank, (colour, key)): (&Self, _)| rank.engine.begin_split(colour, key);
+        let begin = |(rank, (colour, key)): (&Self, _)| rank.engine("split")?.begin_split(colour, key);
         let begun: Vec<_> = ranks.iter().zip(parts).map(begin).collect::<Result<_>>()?;
         ranks.iter().zip(begun).map(|(rank, begun)| rank.finish_split(begun)).collect()
     }
@@ -208,13 +208,13 @@ impl<B: Backend> Communicator<B> {
         Ok(part.map(|(engine, rank, size)| Self { engine, device, rank, size }))
     }
 
-    /// Returns the last failure of an operation of this rank, if one has failed.
+    /// Returns the last failure of an operation of this rank, if one has failed. Nothing in a forked child.
     pub fn failure(&self) -> Option<CollectiveError> {
-        self.engine.failure()
+        self.engine("failure").ok()?.failure()
     }
 
     /// Returns the last 1024 operations that this rank has called, the oldest first. On GPUs a group counts its operations one by
-    /// one, and all of them end together.
+    /// one, and all of them end together. None in a forked child.
     ///
     /// # Examples
     /// ```
@@ -233,13 +233,15 @@ impl<B: Backend> Communicator<B> {
     /// # }
     /// ```
     pub fn recent(&self) -> Vec<CollectiveRecord> {
-        self.engine.recent()
+        self.engine("recent").map(|engine| engine.recent()).unwrap_or_default()
     }
 
     /// Fails all operations of all ranks that do not move bytes yet, and all later ones of this communicator. Never waits. On GPUs
-    /// those of this rank fail; others learn of it from the library, or by their deadline.
+    /// those of this rank fail; others learn of it from the library, or by their deadline. A forked child aborts nothing.
     pub fn abort(&self) {
-        self.engine.abort();
+        if let Ok(engine) = self.engine("abort") {
+            engine.abort();
+        }
     }
 
     /// Gives the communicator up, as dropping it does, and returns its last failure. On GPUs it waits for its operations in flight and
@@ -249,12 +251,19 @@ impl<B: Backend> Communicator<B> {
     /// Returns [`Collective`](ErrorKind::Collective) if an operation of this rank has failed. Operations in flight may
     /// still fail later.
     pub fn destroy(self) -> Result<()> {
-        self.engine.leave();
-        self.engine.finish();
+        let engine = self.engine("destroy")?;
+        engine.leave();
+        engine.finish();
         match self.failure() {
             Some(failure) => Err(self.device.core_by(crate::KEY).error("destroy", Box::new(failure))),
             None => Ok(()),
         }
+    }
+
+    /// The engine; not in a forked child, where its locks may never be free again.
+    pub(crate) fn engine(&self, operation: &'static str) -> Result<&dyn Engine<B>> {
+        self.device.core_by(crate::KEY).check_process(operation)?;
+        Ok(&*self.engine)
     }
 
     /// Checks that a stream belongs to the device of this rank.
@@ -272,9 +281,8 @@ impl<B: Backend> Communicator<B> {
 
 impl<B: Backend> Drop for Communicator<B> {
     fn drop(&mut self) {
-        // The engine's locks may never be free again in a forked child.
-        if self.device.core_by(crate::KEY).origin.is_valid() {
-            self.engine.leave();
+        if let Ok(engine) = self.engine("drop") {
+            engine.leave();
         }
     }
 }

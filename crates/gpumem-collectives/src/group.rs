@@ -58,7 +58,7 @@ impl<B: Backend> Communicator<B> {
         self.check_stream(stream, "group")?;
         let mut group = Group { communicator: self, stream, calls: SmallVec::new(), unpack: Vec::new() };
         let value = body(&mut group)?;
-        if let Some(RankCalls { engine, stream, operation, calls }) = group.part() {
+        if let Some(RankCalls { engine, stream, operation, calls }) = group.part()? {
             engine.enqueue(stream, operation, calls)?;
         }
         if !group.unpack.is_empty() {
@@ -102,7 +102,8 @@ impl<B: Backend> Communicator<B> {
             groups.push(Group { communicator, stream, calls: SmallVec::new(), unpack: Vec::new() });
         }
         let value = body(&mut groups)?;
-        let parts: Vec<RankCalls<'_, B>> = groups.iter().filter_map(Group::part).collect();
+        let parts = groups.iter().filter_map(|group| group.part().transpose());
+        let parts: Vec<RankCalls<'_, B>> = parts.collect::<Result<_>>()?;
         if let Some(first) = parts.first() {
             first.engine.enqueue_all(&parts)?;
         }
@@ -160,14 +161,14 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     }
 
     /// The operations as one piece of work; nothing if there are none.
-    fn part(&self) -> Option<RankCalls<'_, B>> {
+    fn part(&self) -> Result<Option<RankCalls<'_, B>>> {
         let operation = match &*self.calls {
-            [] => return None,
+            [] => return Ok(None),
             [only] => only.call.kind.name(),
             _ => "group",
         };
         let Self { communicator, stream, calls, .. } = self;
-        Some(RankCalls { engine: &*communicator.engine, stream, operation, calls })
+        Ok(Some(RankCalls { engine: communicator.engine(operation)?, stream, operation, calls }))
     }
 
     /// Enqueues the copies after the operations.

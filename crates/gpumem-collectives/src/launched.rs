@@ -50,7 +50,7 @@ impl<B: Backend> Communicator<B> {
         let id =
             identity(device, &process, options).map_err(|error| device.core_by(crate::KEY).place(error))?;
         let joined = Self::join(device, &id, process.rank, process.size, options)?;
-        joined.engine.ready()?;
+        joined.engine(OPERATION)?.ready()?;
         Ok(joined)
     }
 }

@@ -318,7 +318,7 @@ fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
             Communicator::of_engine(Arc::new(MpiEnd::new(comm.join().unwrap())), &device, (rank, 2))
         };
         let (first, second) = (rank(first, 0), rank(second, 1));
-        drop(first.engine.begin_split(Some(0), 0).unwrap());
+        drop(first.engine("split").unwrap().begin_split(Some(0), 0).unwrap());
         let part = second.split(Some(0), 0).unwrap().unwrap();
         let stream = device.stream().unwrap();
         let called = part.barrier(&stream).and_then(|()| stream.synchronize());

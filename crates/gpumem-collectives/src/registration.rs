@@ -21,7 +21,7 @@ impl<B: Backend> Communicator<B> {
         S: Storage<Backend = B>,
         D: Dimension,
     {
-        self.engine.register(self.own_place("register", array)?)
+        self.engine("register")?.register(self.own_place("register", array)?)
     }
 
     /// Takes back a registration. The last one of the array waits until the rank's operations under way are done.
@@ -34,7 +34,7 @@ impl<B: Backend> Communicator<B> {
         S: Storage<Backend = B>,
         D: Dimension,
     {
-        self.engine.deregister(&self.own_place("deregister", array)?)
+        self.engine("deregister")?.deregister(&self.own_place("deregister", array)?)
     }
 
     fn own_place<'a, S, D>(&self, operation: &'static str, array: &'a ArrayBase<S, D>) -> Result<Place<'a, B>>

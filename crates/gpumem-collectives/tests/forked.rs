@@ -41,10 +41,18 @@ fn a_forked_child_gets_an_error_and_enqueues_nothing() {
             is_forked(comm.send(stream, array, 1)),
             is_forked(comm.group(stream, |group| group.broadcast(array, 0))),
             is_forked(comm.all_reduce_scalar(stream, 1, Sum)),
+            is_forked(comm.split(Some(0), 0)),
+            is_forked(Communicator::split_all(std::slice::from_ref(comm), |_| (None, 0))),
+            is_forked(comm.register(&*array)),
             is_forked(Communicator::join(comm.device(), &CommunicatorId::new(), 0, 1, &Options::new())),
             stream.submission_index() == before,
+            comm.failure().is_none() && comm.recent().is_empty(),
         ];
         let first = refused.iter().position(|refused| !refused);
+        all[1].0.abort();
+        let mut all = all.into_iter();
+        let is_ended = all.next().is_some_and(|(comm, _)| is_forked(comm.destroy()));
+        let first = first.or((!is_ended).then_some(refused.len()));
         drop(all);
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(first.map_or(0, |first| first as i32 + 1)) };
