@@ -5,7 +5,7 @@
 use crate::{
     Communicator, Max, Options, Sum,
     mpi::{
-        DoubleRank, Functions, Mpi, MpiEnd,
+        DoubleRank, Ending, Functions, Mpi, MpiEnd,
         double::{NAMES, Plan, World},
     },
 };
@@ -16,7 +16,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Mutex,
-        mpsc::{Receiver, channel},
+        mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel},
     },
     thread,
     time::Duration,
@@ -302,28 +302,65 @@ fn the_library_is_not_called_once_another_one_has_finalised_it() {
     });
 }
 
-#[test]
-fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
+/// Two ranks of a double, with the device of their streams.
+fn two_ranks() -> ([DoubleRank; 2], [Communicator<Host>; 2], Device<Host>) {
     let (mpi, world, options) = (library(), World::new(2), Options::new().timeout(HANGS / 3));
-    let join = |rank| {
+    let running = [0, 1].map(|rank| {
         let world = world.clone();
-        let running = DoubleRank::start(mpi, move || drop(world.enter(rank, None))).unwrap();
-        running.join(&options).unwrap()
-    };
+        DoubleRank::start(mpi, move || drop(world.enter(rank, None))).unwrap()
+    });
     let host = HostOptions::new().memory(16 << 20).workers(1);
     let device: Device<Host> = Device::from_raw(Host::open_with(&host).unwrap());
-    thread::scope(|scope| {
-        let (first, second) = (scope.spawn(|| join(0)), scope.spawn(|| join(1)));
-        let rank = |comm: thread::ScopedJoinHandle<'_, _>, rank| {
-            Communicator::of_engine(Arc::new(MpiEnd::new(comm.join().unwrap())), &device, (rank, 2))
-        };
-        let (first, second) = (rank(first, 0), rank(second, 1));
-        drop(first.engine("split").unwrap().begin_split(Some(0), 0).unwrap());
-        let part = second.split(Some(0), 0).unwrap().unwrap();
-        let stream = device.stream().unwrap();
-        let called = part.barrier(&stream).and_then(|()| stream.synchronize());
-        called.unwrap_err();
-        let cause = part.failure().unwrap().cause;
-        assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
+    let comms = thread::scope(|scope| {
+        let [first, second] = &running;
+        let joins = [first, second].map(|rank| scope.spawn(|| rank.join(&options).unwrap()));
+        let mut next = 0..;
+        joins.map(|join| {
+            let (end, place) = (MpiEnd::new(join.join().unwrap()), (next.next().unwrap(), 2));
+            Communicator::of_engine(Arc::new(end), &device, place)
+        })
     });
+    (running, comms, device)
+}
+
+#[test]
+fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
+    let (_running, [first, second], device) = two_ranks();
+    drop(first.engine("split").unwrap().begin_split(Some(0), 0).unwrap());
+    let part = second.split(Some(0), 0).unwrap().unwrap();
+    let stream = device.stream().unwrap();
+    let called = part.barrier(&stream).and_then(|()| stream.synchronize());
+    called.unwrap_err();
+    let cause = part.failure().unwrap().cause;
+    assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
+}
+
+#[test]
+fn what_is_called_while_mpi_is_finalised_does_not_hold_it() {
+    let ([first, _second], [comm, others], _device) = two_ranks();
+    // Both wait for the other rank.
+    let elsewhere = first.begin_end(Ending::Other);
+    let own = first.begin_end(Ending::Own);
+    // This is refused, and by then the thread has heard of both.
+    first.join(&Options::new().timeout(HANGS / 3)).unwrap_err();
+    assert_eq!([elsewhere.try_recv(), own.try_recv()], [Err(TryRecvError::Empty); 2]);
+    drop(others);
+    for told in [elsewhere, own] {
+        assert_eq!(told.recv_timeout(HANGS), Err(RecvTimeoutError::Disconnected));
+    }
+    drop(comm);
+}
+
+/// A part that is made while MPI is being finalised is given up: its caller does not get it.
+#[test]
+fn a_split_does_not_outlive_mpi() {
+    let ([first, _second], [comm, others], _device) = two_ranks();
+    let begun = comm.engine("split").unwrap().begin_split(Some(0), 0).unwrap();
+    let ended = first.begin_end(Ending::Other);
+    first.join(&Options::new().timeout(HANGS / 3)).unwrap_err();
+    let theirs = others.split(Some(0), 0);
+    let part = begun.finish();
+    drop((theirs, others));
+    assert_eq!(ended.recv_timeout(HANGS), Err(RecvTimeoutError::Disconnected));
+    assert!(part.is_err());
 }

@@ -27,6 +27,8 @@ pub(crate) use bytes::{broadcast, is_there};
 use comm::Comm;
 pub(crate) use end::MpiEnd;
 pub(crate) use end::join;
+#[cfg(all(test, not(miri)))]
+pub(crate) use inbox::Ending;
 pub(crate) use library::Mpi;
 use library::MpiError;
 use operation::Operation;

@@ -153,9 +153,14 @@ impl DoubleRank {
 
     /// What the end of the process does, within this time.
     pub(crate) fn end(&self, wait: Duration) {
+        let _ = self.begin_end(Ending::Own).recv_timeout(wait);
+    }
+
+    /// Begins what an end does. The sender is dropped once the thread calls the library no more.
+    pub(crate) fn begin_end(&self, ending: Ending) -> std::sync::mpsc::Receiver<()> {
         let (done, answer) = channel();
-        self.0.inbox.push(Message::Finish(Ending::Own, done));
-        let _ = answer.recv_timeout(wait);
+        self.0.inbox.push(Message::Finish(ending, done));
+        answer
     }
 }
 
@@ -195,7 +200,8 @@ struct Engine {
     is_owner: bool,
     /// Whether several threads may call the library.
     is_multiple: bool,
-    finishing: Option<(Ending, Sender<()>)>,
+    /// Who waits for its end is told when these are dropped.
+    finishing: Option<(Ending, Vec<Sender<()>>)>,
     /// Threads that make communicators of parts.
     splitting: Vec<JoinHandle<()>>,
 }
@@ -313,7 +319,11 @@ impl Engine {
                     self.joining.clear();
                 }
                 self.members.iter_mut().for_each(|member| member.leave(mpi));
-                self.finishing = Some((ending, done));
+                let (before, mut told) = self.finishing.take().unwrap_or((ending, Vec::new()));
+                told.push(done);
+                // MPI is finalised once, also if the process ends meanwhile.
+                let ending = if before == Ending::Other { before } else { ending };
+                self.finishing = Some((ending, told));
             }
         }
     }
@@ -324,6 +334,10 @@ impl Engine {
 
     /// Begins to make a communicator of all processes.
     fn join(&mut self, options: Options, reply: Sender<Result<Unclaimed, MpiError>>) {
+        if self.finishing.is_some() {
+            // It would not be given up before MPI is finalised. The caller is told by the sender that is dropped.
+            return;
+        }
         let (mut raw, mut request) = (Box::new(abi::COMM_NULL), abi::REQUEST_NULL);
         // SAFETY: the communicator of the standard, and places for the new one and the request, kept until it is done.
         let begun = unsafe { self.mpi.functions.MPI_Comm_idup(abi::COMM_WORLD, &mut *raw, &mut request) };
@@ -417,7 +431,12 @@ impl Engine {
         let (family, inbox) = (parent.family.clone(), self.inbox.clone());
         let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), family, inbox);
         self.members.push(Member::new(self.mpi, part.clone()));
-        operation.answer(Ok(Some(Unclaimed::new(part))));
+        let part = Unclaimed::new(part);
+        operation.answer(match self.finishing {
+            None => Ok(Some(part)),
+            // It is given up at once.
+            Some(_) => Err(CollectiveCause::PeerLost { rank: old, why: "MPI is being finalised".to_owned() }),
+        });
     }
 
     /// Whether MPI is to end, and all ranks have given all communicators up.
