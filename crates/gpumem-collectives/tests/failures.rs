@@ -115,6 +115,25 @@ fn operations_of_two_communicators_in_different_order_are_named() {
 }
 
 #[test]
+fn the_order_in_a_part_that_was_aborted_is_not_compared() {
+    for seed in seeds(6) {
+        let all = ranks_with(2, seed, &Options::new().timeout(Duration::from_secs(60)));
+        let (comms, streams): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let parts = Communicator::split_all(&comms, |_| (Some(0), 0)).unwrap();
+        let parts: Vec<Comm> = parts.into_iter().map(Option::unwrap).collect();
+        parts[0].barrier(&streams[0]).unwrap();
+        parts[0].abort();
+        failed(parts[1].barrier(&streams[1]));
+        streams[0].synchronize().unwrap_err();
+        // One rank has called one operation of the part, and the other none.
+        for (comm, stream) in comms.iter().zip(&streams) {
+            comm.barrier(stream).unwrap();
+        }
+        streams.iter().for_each(|stream| stream.synchronize().unwrap());
+    }
+}
+
+#[test]
 fn a_rank_that_never_calls_is_named_in_time_and_the_device_works_on() {
     for seed in seeds(4) {
         let all = ranks_with(3, seed, &soon());

@@ -282,6 +282,8 @@ impl Shared {
         let (under_way, open) = {
             let mut state = self.lock();
             state.revoked.get_or_insert_with(|| cause.clone());
+            // From here on the ranks call different numbers of operations of it.
+            self.members.iter().for_each(|rank| self.family.leave(*rank, self.id));
             // The numbers of later operations are not looked at.
             let open = (std::mem::take(&mut state.open), std::mem::take(&mut state.pairs));
             (std::mem::take(&mut state.under_way), open)

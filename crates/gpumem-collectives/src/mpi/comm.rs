@@ -166,6 +166,8 @@ impl Comm {
     /// Refuses all later operations. The first cause stays.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
         self.lock().revoked.get_or_insert(cause);
+        // From here on the ranks call different numbers of operations of it.
+        self.family.leave(0, self.id);
     }
 
     /// Why no operation can succeed any more.
