@@ -194,21 +194,20 @@ impl Shared {
             }
             None => {
                 let number = state.ranks[rank].collectives;
+                state.ranks[rank].collectives += 1;
+                let absent =
+                    state.ranks.iter().position(|other| other.has_left && other.collectives <= number);
+                if let Some(absent) = absent {
+                    // Those that have called it before were told when that rank left.
+                    return Err(left(absent, self.size()));
+                }
                 let at = (number - state.first_open) as usize;
                 if at == state.open.len() {
                     state.open.push_back(Open::new((0..self.size()).collect()));
                 }
-                let absent =
-                    state.ranks.iter().position(|other| other.has_left && other.collectives <= number);
-                state.ranks[rank].collectives += 1;
                 let Some(open) = state.open.get_mut(at) else { return Err(left(rank, self.size())) };
                 open.called[rank] = Some(called);
                 let (meeting, all) = (open.meeting.clone(), open.complete());
-                if let Some(absent) = absent {
-                    let cause = left(absent, self.size());
-                    later.push((meeting, Verdict::One(cause.clone())));
-                    return Err(cause);
-                }
                 while state.open.front().is_some_and(|open| open.called.iter().all(Option::is_some)) {
                     state.open.pop_front();
                     state.first_open += 1;
@@ -383,4 +382,24 @@ impl State {
 fn left(rank: usize, size: usize) -> CollectiveCause {
     let why = if rank < size { "its communicator was dropped" } else { "there is no such rank" };
     CollectiveCause::PeerLost { rank, why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{call::Call, span::Span};
+
+    #[test]
+    fn nothing_is_kept_of_operations_that_fail_because_a_rank_has_left() {
+        let shared = Arc::new(Shared::new(vec![0, 1], Arc::new(Family::new(2)), Options::new()));
+        shared.join(0);
+        shared.join(1);
+        shared.leave(1);
+        for _ in 0..3 {
+            let call = Call::new::<u8>(Kind::Barrier, 0);
+            let part = Part { call, source: Span::default(), destination: Span::default() };
+            shared.call(0, part).unwrap_err();
+        }
+        assert!(shared.lock().open.is_empty());
+    }
 }
