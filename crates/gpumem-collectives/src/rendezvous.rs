@@ -3,6 +3,7 @@
 use crate::{CommunicatorId, ProcessRank, deadline::Deadline};
 use gpumem_core::{Error, ErrorKind, Result};
 use std::{
+    collections::BTreeSet,
     fs,
     io::{self, Read, Write},
     net::{TcpListener, TcpStream},
@@ -14,6 +15,10 @@ use std::{
 const OPERATION: &str = "from_environment";
 /// Time between two looks.
 const NAP: Duration = Duration::from_millis(20);
+/// How long one connection may be silent.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Most ranks that an error names.
+const MOST_NAMED: usize = 16;
 
 /// Where the identity comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,27 +152,25 @@ fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Dead
     };
     let listener = TcpListener::bind((address, port)).map_err(told)?;
     listener.set_nonblocking(true).map_err(told)?;
-    let mut served = vec![false; size];
-    if let Some(own) = served.first_mut() {
-        *own = true;
-    }
-    while served.contains(&false) {
+    let mut served = BTreeSet::from([0]);
+    while served.len() < size {
+        if until.is_over() {
+            let missing: Vec<usize> =
+                (0..size).filter(|rank| !served.contains(rank)).take(MOST_NAMED).collect();
+            return Err(refused(
+                "some ranks did not ask for the identity in time",
+                &format!("ranks {missing:?}"),
+            ));
+        }
         match listener.accept() {
             // A connection of something else is not a rank's.
             Ok((connection, _)) => {
-                if let Ok(rank) = give(connection, id)
-                    && let Some(served) = served.get_mut(rank)
-                {
-                    *served = true;
-                }
+                served.extend(give(connection, id, until).ok().filter(|rank| *rank < size));
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !until.is_over() => thread::sleep(NAP),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let missing: Vec<usize> = (0..size).filter(|rank| !served[*rank]).collect();
-                return Err(refused(
-                    "some ranks did not ask for the identity in time",
-                    &format!("ranks {missing:?}"),
-                ));
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted) =>
+            {
+                thread::sleep(NAP);
             }
             Err(error) => return Err(told(error)),
         }
@@ -175,22 +178,31 @@ fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Dead
     Ok(())
 }
 
-fn give(mut connection: TcpStream, id: &CommunicatorId) -> io::Result<usize> {
+/// Gives the identity to the rank at the other end, which says so when it has it: it may have stopped waiting.
+fn give(mut connection: TcpStream, id: &CommunicatorId, until: Deadline) -> io::Result<usize> {
     connection.set_nonblocking(false)?;
-    connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+    connection.set_read_timeout(Some(patience(until)))?;
     let mut rank = [0; 8];
     connection.read_exact(&mut rank)?;
     connection.write_all(&id.to_bytes())?;
+    connection.read_exact(&mut [0])?;
     Ok(usize::try_from(u64::from_le_bytes(rank)).unwrap_or(usize::MAX))
+}
+
+/// The same, before a deadline.
+fn patience(until: Deadline) -> Duration {
+    // Zero would mean for ever.
+    until.rest().map_or(PATIENCE, |rest| rest.clamp(NAP, PATIENCE))
 }
 
 fn ask(address: &str, port: u16, rank: usize, until: Deadline) -> Result<CommunicatorId> {
     let fetch = || -> io::Result<[u8; CommunicatorId::LEN]> {
         let mut connection = TcpStream::connect((address, port))?;
-        connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+        connection.set_read_timeout(Some(patience(until)))?;
         connection.write_all(&(rank as u64).to_le_bytes())?;
         let mut bytes = [0; CommunicatorId::LEN];
         connection.read_exact(&mut bytes)?;
+        connection.write_all(&[1])?;
         Ok(bytes)
     };
     loop {
@@ -302,5 +314,52 @@ mod tests {
         assert!(alone(1).is_err());
         let file = Rendezvous::File("/nowhere/id".into());
         assert!(all(&file, 2, soon).iter().all(Result::is_err));
+    }
+
+    fn free_port() -> u16 {
+        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    }
+
+    /// A connection as soon as rank 0 listens. `None` if it does not.
+    fn connect(port: u16) -> Option<TcpStream> {
+        let until = Deadline::after(Duration::from_secs(20));
+        loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(connection) => return Some(connection),
+                Err(_) if until.is_over() => return None,
+                Err(_) => thread::sleep(NAP),
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "connections")]
+    fn a_rank_that_has_stopped_waiting_may_ask_again() {
+        let port = free_port();
+        let until = || Deadline::after(Duration::from_secs(20));
+        thread::scope(|scope| {
+            let id = CommunicatorId::new();
+            let first = scope.spawn(move || serve("127.0.0.1", port, &id, 2, until()));
+            let mut gone = connect(port).unwrap();
+            gone.write_all(&1_u64.to_le_bytes()).unwrap();
+            drop(gone);
+            assert_eq!(ask("127.0.0.1", port, 1, until()).unwrap(), id);
+            first.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "connections")]
+    fn connections_of_others_do_not_hold_rank_0_beyond_its_deadline() {
+        let (port, began) = (free_port(), std::time::Instant::now());
+        thread::scope(|scope| {
+            let until = Deadline::after(Duration::from_secs(1));
+            let served =
+                scope.spawn(move || serve("127.0.0.1", port, &CommunicatorId::new(), usize::MAX, until));
+            let _silent = connect(port);
+            let error = served.join().unwrap().unwrap_err().to_string();
+            assert!(error.contains("ranks [1, 2, 3"), "{error}");
+        });
+        assert!(began.elapsed() < PATIENCE);
     }
 }
