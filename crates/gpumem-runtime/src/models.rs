@@ -7,6 +7,7 @@
 use crate::{
     Device, Stream,
     device::{Allocation, AllocationRef},
+    interchange::lend_on,
 };
 use gpumem_core::{Backend, HostAccess, Result};
 use gpumem_memory::track::{Access, Work};
@@ -123,4 +124,27 @@ pub fn lend_with_an_early_index<B: Backend>(
 ) -> Result<()> {
     stream.timeline().submit("model", &accesses(uses), |_| Ok(()))?;
     stream.timeline().with_raw_of_a_model(enqueue)
+}
+
+/// Lends bytes for writing to another library that works on the stream. Returns the number of the loan.
+///
+/// # Errors
+/// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
+pub fn begin_loan<B: Backend>(stream: &Stream<B>, memory: &Memory<B>, extent: &Range<usize>) -> Result<u64> {
+    lend_on(stream.timeline(), "model", &memory.0, extent, true).map(|(_, loan)| loan)
+}
+
+/// Enqueues the borrower's work, and ends the loan.
+///
+/// # Errors
+/// Returns the error of `enqueue`.
+pub fn end_loan<B: Backend>(
+    stream: &Stream<B>,
+    memory: &Memory<B>,
+    loan: u64,
+    enqueue: impl FnOnce(&B::Stream) -> Result<()>,
+) -> Result<()> {
+    stream.timeline().with_raw_of_a_model(enqueue)?;
+    memory.0.end_loan(loan);
+    Ok(())
 }

@@ -9,12 +9,12 @@ use crate::{
     transfer::ArrayRef,
 };
 use gpumem_core::{
-    Backend, DescriptorError, Element, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
+    Backend, DescriptorError, Element, ErrorKind, HostAccess, RawStream, Result, Stream as _, StreamKind,
 };
-use gpumem_memory::track::Access;
+use gpumem_memory::track::{Access, Timeline};
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::fmt;
+use std::{fmt, ops::Range, sync::Arc};
 
 /// Memory that another library uses: an array with its stream, for as long as the loan lasts.
 ///
@@ -149,6 +149,27 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 }
 
+/// Lends bytes to work on a stream, which waits for their uses before. Returns the driver's stream and the number of the loan.
+///
+/// The loan is noted first: a use of another thread that comes in between makes the stream wait, or is waited for.
+pub(crate) fn lend_on<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    memory: &AllocationRef<B>,
+    extent: &Range<usize>,
+    write: bool,
+) -> Result<(RawStream, u64)> {
+    let entry = memory.lend(timeline.clone(), extent.clone(), write);
+    let access = [Access::new(memory, extent.clone(), write)];
+    match timeline.submit(operation, &access, |raw| Ok(raw.raw())) {
+        Ok(submitted) => Ok((submitted.value, entry)),
+        Err(error) => {
+            memory.end_loan(entry);
+            Err(error)
+        }
+    }
+}
+
 impl<B: Backend> Loan<B> {
     fn new(
         memory: &AllocationRef<B>,
@@ -174,9 +195,8 @@ impl<B: Backend> Loan<B> {
                     return Err(fail(DescriptorError::Stream { found: 2, why }.into()));
                 }
                 memory.hand_out(OPERATION, &extent)?;
-                let access = [Access::new(memory, extent.clone(), write)];
-                let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
-                entries.push(memory.lend(timeline.clone(), extent, write));
+                let (raw, entry) = lend_on(timeline, OPERATION, memory, &extent, write)?;
+                entries.push(entry);
                 (Some(InterchangeStream::of(timeline, raw)), Some(stream.clone()))
             }
             Borrower::Handle(device, handle) => {

@@ -13,7 +13,9 @@ mod worker_pool;
 
 use fixture::{Lab, Mock, Progress};
 use gpumem_core::HostAccess;
-use gpumem_runtime::loom_models::{Memory, lend, lend_with_an_early_index, submit, submit_with_a_gap};
+use gpumem_runtime::loom_models::{
+    Memory, begin_loan, end_loan, lend, lend_with_an_early_index, submit, submit_with_a_gap,
+};
 use gpumem_runtime::{Device, Stream};
 use loom::thread;
 use std::ops::Range;
@@ -347,6 +349,19 @@ fn an_index_before_lent_work_is_found() {
     while_an_event_is_recorded(|stream, block| {
         lend_with_an_early_index(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true))
             .unwrap();
+    });
+}
+
+/// Another handle of the memory is used while it is being lent. What the borrower enqueues afterwards runs after that use.
+#[test]
+fn a_borrower_comes_after_uses_from_before_its_work() {
+    model(|device| {
+        let (borrower, reader, block) = (stream(device), stream(device), memory(device));
+        let (theirs, their_block) = (borrower.clone(), block.clone());
+        let lending = thread::spawn(move || begin_loan(&theirs, &their_block, &ALL).unwrap());
+        read(&reader, &block);
+        let loan = lending.join().unwrap();
+        end_loan(&borrower, &block, loan, |raw| raw.touch(at(&block, &ALL), true)).unwrap();
     });
 }
 
