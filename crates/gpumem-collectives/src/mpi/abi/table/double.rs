@@ -72,12 +72,12 @@ pub(crate) struct Own {
     world: Arc<World>,
     rank: usize,
     plan: Mutex<Option<Plan>>,
-    ending: Mutex<Ending>,
+    ending: Mutex<Finalising>,
 }
 
 /// What a rank does when MPI is finalised.
 #[derive(Debug, Default)]
-struct Ending {
+struct Finalising {
     /// What is called first, with the address of its attribute.
     delete: Option<DeleteAttribute>,
     attribute: usize,
