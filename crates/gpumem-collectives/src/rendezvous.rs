@@ -95,7 +95,9 @@ impl Rendezvous {
             Self::File(path) => read(path, until),
             Self::Address(address, port) if is_first => {
                 let id = make()?;
-                serve(address, *port, &id, process.size, until)?;
+                let told = |error| cannot_listen(&format!("{address}:{port}"), &error);
+                let listener = TcpListener::bind((&**address, *port)).map_err(told)?;
+                serve(&listener, &id, process.size, until)?;
                 Ok(id)
             }
             Self::Address(address, port) => ask(address, *port, process.rank, until),
@@ -146,11 +148,8 @@ fn in_file(path: &Path, error: &io::Error) -> String {
 }
 
 /// Gives the identity to every other rank once.
-fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Deadline) -> Result<()> {
-    let told = |error: io::Error| {
-        refused("rank 0 cannot listen at MASTER_ADDR", &format!("{address}:{port}: {error}"))
-    };
-    let listener = TcpListener::bind((address, port)).map_err(told)?;
+fn serve(listener: &TcpListener, id: &CommunicatorId, size: usize, until: Deadline) -> Result<()> {
+    let told = |error| cannot_listen(&format!("{:?}", listener.local_addr()), &error);
     listener.set_nonblocking(true).map_err(told)?;
     let mut served = BTreeSet::from([0]);
     while served.len() < size {
@@ -176,6 +175,10 @@ fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Dead
         }
     }
     Ok(())
+}
+
+fn cannot_listen(address: &str, error: &io::Error) -> Error {
+    refused("rank 0 cannot listen at MASTER_ADDR", &format!("{address}: {error}"))
 }
 
 /// Gives the identity to the rank at the other end, which says so when it has it: it may have stopped waiting.
@@ -316,31 +319,21 @@ mod tests {
         assert!(all(&file, 2, soon).iter().all(Result::is_err));
     }
 
-    fn free_port() -> u16 {
-        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-    }
-
-    /// A connection as soon as rank 0 listens. `None` if it does not.
-    fn connect(port: u16) -> Option<TcpStream> {
-        let until = Deadline::after(Duration::from_secs(20));
-        loop {
-            match TcpStream::connect(("127.0.0.1", port)) {
-                Ok(connection) => return Some(connection),
-                Err(_) if until.is_over() => return None,
-                Err(_) => thread::sleep(NAP),
-            }
-        }
+    fn listen() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "connections")]
     fn a_rank_that_has_stopped_waiting_may_ask_again() {
-        let port = free_port();
+        let (listener, port) = listen();
         let until = || Deadline::after(Duration::from_secs(20));
         thread::scope(|scope| {
             let id = CommunicatorId::new();
-            let first = scope.spawn(move || serve("127.0.0.1", port, &id, 2, until()));
-            let mut gone = connect(port).unwrap();
+            let first = scope.spawn(move || serve(&listener, &id, 2, until()));
+            let mut gone = TcpStream::connect(("127.0.0.1", port)).unwrap();
             gone.write_all(&1_u64.to_le_bytes()).unwrap();
             drop(gone);
             assert_eq!(ask("127.0.0.1", port, 1, until()).unwrap(), id);
@@ -351,12 +344,12 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "connections")]
     fn connections_of_others_do_not_hold_rank_0_beyond_its_deadline() {
-        let (port, began) = (free_port(), std::time::Instant::now());
+        let ((listener, port), began) = (listen(), std::time::Instant::now());
+        // It waits to be accepted.
+        let _silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
         thread::scope(|scope| {
             let until = Deadline::after(Duration::from_secs(1));
-            let served =
-                scope.spawn(move || serve("127.0.0.1", port, &CommunicatorId::new(), usize::MAX, until));
-            let _silent = connect(port);
+            let served = scope.spawn(move || serve(&listener, &CommunicatorId::new(), usize::MAX, until));
             let error = served.join().unwrap().unwrap_err().to_string();
             assert!(error.contains("ranks [1, 2, 3"), "{error}");
         });
