@@ -75,7 +75,7 @@ impl<'a, B: Backend> Access<'a, B> {
     }
 }
 
-fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
+pub(super) fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
     one.start < other.end && other.start < one.end
 }
 

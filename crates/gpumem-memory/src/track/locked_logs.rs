@@ -2,7 +2,7 @@
 
 use super::{Access, AccessLog, Timeline};
 use crate::sync::ShortMutexGuard;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -13,42 +13,58 @@ pub(super) struct LockedLog<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> LockedLog<'a, B> {
-    /// The use with the log of its memory locked.
+    /// The use by work on `timeline` with the log of its memory locked.
+    /// Returns [`Overlap`](gpumem_core::ErrorKind::Overlap) if a conflicting use is announced.
     #[inline(always)]
-    pub(super) fn one(access: &'a Access<'a, B>) -> Self {
-        Self { access, log: Some(access.memory.log()) }
+    pub(super) fn one(
+        timeline: &Timeline<B>,
+        operation: &'static str,
+        access: &'a Access<'a, B>,
+    ) -> Result<Self> {
+        let log = Some(access.memory.log());
+        Self { access, log }.checked(timeline, operation)
     }
 
-    /// Two uses with the logs of their memory locked, unless that is the same.
+    /// The use, unless a conflicting one is announced. The log of its memory is locked.
     #[inline(always)]
-    pub(super) fn two(first: &'a Access<'a, B>, second: &'a Access<'a, B>) -> Option<[Self; 2]> {
+    fn checked(self, timeline: &Timeline<B>, operation: &'static str) -> Result<Self> {
+        let Access { memory, extent, write, .. } = self.access;
+        memory.refuse_announced(operation, extent, *write, Some(timeline.id()))?;
+        Ok(self)
+    }
+
+    /// As [`one`](Self::one), for two uses, unless their memory is the same.
+    #[inline(always)]
+    pub(super) fn two(
+        timeline: &Timeline<B>,
+        operation: &'static str,
+        [first, second]: [&'a Access<'a, B>; 2],
+    ) -> Result<Option<[Self; 2]>> {
         let (first_id, second_id) = (first.memory.id(), second.memory.id());
         if first_id == second_id {
-            return None;
+            return Ok(None);
         }
         let (first, second) = if first_id < second_id { (first, second) } else { (second, first) };
-        Some([Self::one(first), Self::one(second)])
+        Ok(Some([Self::one(timeline, operation, first)?, Self::one(timeline, operation, second)?]))
     }
 
-    /// Any number of uses, with the logs of all memory locked. They are locked in one order everywhere, by the numbers of the
+    /// As [`one`](Self::one), for any number of uses. The logs are locked in one order everywhere, by the numbers of the
     /// allocations, and each only once.
     #[inline(never)]
-    pub(super) fn all(accesses: &'a [Access<'a, B>]) -> SmallVec<[Self; 4]> {
-        let mut all: SmallVec<[Self; 4]> = accesses.iter().map(|access| Self { access, log: None }).collect();
-        all.sort_by_key(Self::id);
+    pub(super) fn all(
+        timeline: &Timeline<B>,
+        operation: &'static str,
+        accesses: &'a [Access<'a, B>],
+    ) -> Result<SmallVec<[Self; 4]>> {
+        let mut sorted: SmallVec<[&Access<'_, B>; 4]> = accesses.iter().collect();
+        sorted.sort_by_key(|access| access.memory.id());
         let mut last = None;
-        for held in &mut all {
-            if last != Some(held.id()) {
-                last = Some(held.id());
-                *held = Self::one(held.access);
-            }
-        }
-        all
-    }
-
-    #[inline]
-    fn id(&self) -> u64 {
-        self.access.memory.id()
+        let lock = |access: &'a Access<'a, B>| {
+            let is_locked = last.replace(access.memory.id()) == Some(access.memory.id());
+            let log = (!is_locked).then(|| access.memory.log());
+            Self { access, log }.checked(timeline, operation)
+        };
+        sorted.into_iter().map(lock).collect()
     }
 
     /// The submission index of the use in its log, if it is the [same again](AccessLog::repeat_of_last).

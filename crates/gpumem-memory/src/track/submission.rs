@@ -22,7 +22,8 @@ impl<B: Backend> Timeline<B> {
     /// Waits for everything that the uses conflict with, takes the next submission index, and notes the uses under it.
     /// The result holds the lock of the queue until the work is enqueued; the logs are locked for a shorter time. All
     /// state is read and written before the driver call, which evicts most of it from the caches.
-    /// Returns an error if the stream cannot be used, or not made to wait. Nothing has been noted.
+    /// Returns an error if the stream cannot be used, or not made to wait, and [`Overlap`](gpumem_core::ErrorKind::Overlap) if
+    /// a conflicting use is announced. Nothing has been noted.
     #[inline(never)] // one for whatever is enqueued
     pub(super) fn begin_submission(
         self: &Arc<Self>,
@@ -30,15 +31,18 @@ impl<B: Backend> Timeline<B> {
         accesses: &[Access<'_, B>],
     ) -> Result<SubmissionGuard<'_, B>> {
         match accesses {
-            [only] => return self.begin_submission_of(operation, [LockedLog::one(only)]),
+            [only] => {
+                return self.begin_submission_of(operation, [LockedLog::one(self, operation, only)?]);
+            }
             [first, second] => {
-                if let Some(both) = LockedLog::two(first, second) {
+                if let Some(both) = LockedLog::two(self, operation, [first, second])? {
                     return self.begin_submission_of(operation, both);
                 }
             }
             _ => {}
         }
-        self.begin_after_dependencies(operation, LockedLogs(&mut LockedLog::all(accesses)), self.queue.lock())
+        let mut all = LockedLog::all(self, operation, accesses)?;
+        self.begin_after_dependencies(operation, LockedLogs(&mut all), self.queue.lock())
     }
 
     /// [`begin_submission`](Self::begin_submission) for so many uses.

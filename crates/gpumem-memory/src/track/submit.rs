@@ -61,8 +61,8 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     }
 
     #[inline(always)]
-    fn enqueue<R>(self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
-        let Self { timeline, operation, accesses, .. } = self;
+    fn enqueue<R>(&self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
+        let Self { timeline, operation, accesses, .. } = *self;
         let begun = timeline.begin_submission(operation, accesses)?;
         let (submission, is_lent) = (begun.submission, begun.is_lent);
         let uses = Uses { accesses, submission: SubmissionId { stream: timeline.id(), submission } };
@@ -82,8 +82,9 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     }
 
     /// Lends the driver's stream for work that others enqueue: makes the stream wait for everything that the uses conflict
-    /// with. The caller sees to it that no other conflicting use comes between that and [`LentStream::note`].
-    /// Returns the error of the driver, and [`Poisoned`](ErrorKind::Poisoned).
+    /// with. Until [`LentStream::note`] conflicting uses by other streams are refused.
+    /// Returns the error of the driver, [`Poisoned`](ErrorKind::Poisoned), and [`Overlap`](ErrorKind::Overlap) if a
+    /// conflicting use is announced.
     pub fn lend(self) -> Result<LentStream<'s, 'a, B>> {
         self.lend_with(|timeline, queue| timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.raw())))
     }
@@ -117,17 +118,27 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         self.refuse_poisoned()?;
         let Self { timeline, work, operation, accesses } = *self;
         let begin = |queue: &mut Queue<B>| begin(timeline, queue);
-        let wait = |logs: LockedLogs<'_, '_, B>| timeline.begin_and_wait(operation, logs, begin);
-        let handle = match accesses {
-            [only] => wait(LockedLogs(&mut [LockedLog::one(only)])),
-            [first, second] => match LockedLog::two(first, second) {
-                Some(mut both) => wait(LockedLogs(&mut both)),
-                None => wait(LockedLogs(&mut LockedLog::all(accesses))),
-            },
-            _ => wait(LockedLogs(&mut LockedLog::all(accesses))),
+        let wait = |logs: LockedLogs<'_, '_, B>| {
+            let handle = timeline.begin_and_wait(operation, logs, begin)?;
+            let announces = accesses.iter().any(|access| access.memory.may_get_other_handles());
+            if announces {
+                for Access { memory, extent, write, .. } in accesses {
+                    memory.announce(timeline, extent, *write);
+                }
+            }
+            Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle, announces })
+        };
+        let both = match accesses {
+            [first, second] => LockedLog::two(timeline, operation, [first, second])?,
+            _ => None,
+        };
+        let lent = match (accesses, both) {
+            ([only], _) => wait(LockedLogs(&mut [LockedLog::one(timeline, operation, only)?])),
+            (_, Some(mut both)) => wait(LockedLogs(&mut both)),
+            (_, None) => wait(LockedLogs(&mut LockedLog::all(timeline, operation, accesses)?)),
         }?;
         self.refuse_poisoned_meanwhile()?;
-        Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle })
+        Ok(lent)
     }
 
     /// Copies at once, on this thread, to or from one allocation or between two, if the backend can do so now and nothing has to be
@@ -148,11 +159,11 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
                     .with_raw(operation, |raw| Ok(unsafe { raw.try_copy_sync(region) }))
                     .unwrap_or(false)
         };
+        // The way through the stream returns the error of an announced use.
         let copied = match accesses {
-            [only] => copy(LockedLogs(&mut [LockedLog::one(only)])),
-            [first, second] => {
-                LockedLog::two(first, second).is_some_and(|mut both| copy(LockedLogs(&mut both)))
-            }
+            [only] => LockedLog::one(timeline, operation, only).is_ok_and(|one| copy(LockedLogs(&mut [one]))),
+            [first, second] => LockedLog::two(timeline, operation, [first, second])
+                .is_ok_and(|both| both.is_some_and(|mut both| copy(LockedLogs(&mut both)))),
             _ => false,
         };
         if copied {
@@ -171,6 +182,8 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
 pub struct LentStream<'s, 'a, B: Backend> {
     admitted: Admitted<'s, 'a, B>,
     pub handle: RawStream,
+    /// Whether the uses have been announced.
+    announces: bool,
 }
 
 impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
@@ -183,6 +196,17 @@ impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
     #[inline]
     pub fn note(self) -> Result<u64> {
         self.admitted.enqueue(|_, _| Ok(())).map(|submitted| submitted.submission)
+    }
+}
+
+impl<B: Backend> Drop for LentStream<'_, '_, B> {
+    fn drop(&mut self) {
+        let Admitted { timeline, accesses, .. } = self.admitted;
+        if self.announces {
+            accesses.iter().for_each(|Access { memory, extent, write, .. }| {
+                memory.withdraw(timeline, extent, *write);
+            });
+        }
     }
 }
 

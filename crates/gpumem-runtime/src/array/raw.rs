@@ -82,7 +82,8 @@ impl<B: Backend> Stream<B> {
     ///
     /// # Errors
     /// Returns [`Stale`](gpumem_core::ErrorKind::Stale) for a stream or an array of before a reset,
-    /// [`Overlap`](gpumem_core::ErrorKind::Overlap) for an array that is written and named by a second handle too,
+    /// [`Overlap`](gpumem_core::ErrorKind::Overlap) for an array that is written and named by a second handle too, or that
+    /// another thread lends to such work,
     /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. `body` has not run then.
     pub unsafe fn raw_scope<R>(
@@ -97,7 +98,6 @@ impl<B: Backend> Stream<B> {
             addresses.push(*address);
         }
         let timeline = self.timeline();
-        // The arrays are borrowed, so nothing that conflicts can come between the waits and the note.
         let lent = timeline.admit(Work::Foreign, "raw_scope", &accesses)?.lend()?;
         let parts = RawParts { stream: lent.handle, addresses: &addresses };
         let noting = Noting { timeline, lent: Some(lent) };

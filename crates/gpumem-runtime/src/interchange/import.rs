@@ -183,6 +183,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     ///   they stay as they are: the program knows all of them, and uses none of them as a promise.
     /// * Where the array may only be read, nothing is written at all.
     pub unsafe fn detach(&self) -> DeviceViewMut<'static, S::Elem, D, S::Backend> {
+        self.memory.note_detached();
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 
@@ -200,6 +201,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         layout: Layout,
     ) -> Result<DeviceViewMut<'static, U, IxDyn, S::Backend>> {
         let fail = |error| self.memory.core().error("detach_as", error);
+        self.memory.note_detached();
         let (own, needs, align) = (self.layout.extent(), layout.extent(), align_of::<U>());
         if layout.item() != size_of::<U>() {
             return Err(fail(LayoutError::ItemMismatch { found: layout.item(), expected: size_of::<U>() }));

@@ -11,11 +11,13 @@ use gpumem_runtime::{
     RawAccess, Storage, Stream,
 };
 use ndarray::{Array1, Array2, Array3, Dimension, Ix1, IxDyn, s};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 cases! { Level::Interchange;
     descriptors_are_valid,
     what_is_lent_comes_back,
     a_second_handle_is_not_used_beside_what_is_written,
+    a_second_handle_is_not_used_while_others_enqueue_work,
     borrowers_and_owners_wait_for_each_other,
     borrowers_on_other_streams_are_waited_for,
     borrowers_known_by_a_handle_wait_and_are_waited_for,
@@ -158,6 +160,53 @@ fn a_second_handle_is_not_used_beside_what_is_written<B: Backend>(lab: &Lab<B>) 
     stream.synchronize()?;
     assert_eq!(array.copy_to_host()?, host);
     drop((own, wrapped));
+    device.synchronize()?;
+    Ok(())
+}
+
+fn a_second_handle_is_not_used_while_others_enqueue_work<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream, other) = (lab.device(), lab.device().stream()?, lab.device().stream()?);
+    let host = Array1::from_iter(0..100u32);
+    let mut array = device.to_device(&host)?;
+    let mut copy = device.device_array::<u32, _>(100)?;
+    let second = device.as_cuda_array::<u32, Ix1, _>(array.lend(&other)?)?;
+    let overlap = |kind: &ErrorKind| matches!(kind, ErrorKind::Overlap { .. });
+    for writes in [true, false] {
+        let uses = [match writes {
+            true => RawAccess::write(&mut array),
+            false => RawAccess::read(&array),
+        }];
+        // SAFETY: nothing is enqueued by other means than the library's.
+        let inside = unsafe {
+            stream.raw_scope(&uses, |_| -> Verdict {
+                let on_other = other.copy_to_device(&mut copy, &second);
+                let blocking = second.copy_to_host();
+                let (lent, raw) = (second.lend(&other), other.raw_scope(&[RawAccess::read(&second)], |_| ()));
+                if writes {
+                    refused(on_other, overlap)?;
+                    refused(blocking, overlap)?;
+                    refused(lent, overlap)?;
+                    return refused(raw, overlap);
+                }
+                on_other?;
+                same(blocking?.view(), host.view());
+                drop(lent?);
+                raw?;
+                Ok(())
+            })
+        };
+        inside??;
+        other.copy_to_device(&mut copy, &second)?;
+        same(second.copy_to_host()?.view(), host.view());
+    }
+    // A body that panics has ended, too.
+    let uses = [RawAccess::write(&mut array)];
+    // SAFETY: nothing is enqueued.
+    let panics = || unsafe { stream.raw_scope(&uses, |_| resume_unwind(Box::new("on purpose"))) };
+    let caught: std::thread::Result<Result<()>> = catch_unwind(AssertUnwindSafe(panics));
+    assert!(caught.is_err());
+    same(second.copy_to_host()?.view(), host.view());
+    drop(second);
     device.synchronize()?;
     Ok(())
 }

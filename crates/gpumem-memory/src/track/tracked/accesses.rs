@@ -40,8 +40,8 @@ impl<B: Backend> Tracked<B> {
     ) -> Result<()> {
         self.check(operation)?;
         let uses: SmallVec<[PendingUse<B>; 4]> = {
-            let log = self.log();
             let write = access == HostAccess::Write;
+            let log = self.log_for(operation, extent, write, None)?;
             log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.submission)).collect()
         };
         for (timeline, submission) in uses {
@@ -71,7 +71,7 @@ impl<B: Backend> Tracked<B> {
     /// on after a failure is waited for, because it alone may fail without being lost.
     pub fn hand_out(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
         let mut writers: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
-        for entry in self.log().conflicts(extent, false) {
+        for entry in self.log_for(operation, extent, false, None)?.conflicts(extent, false) {
             if entry.by.survives_faults() && !entry.by.is_complete(entry.submission) {
                 writers.push((entry.by.clone(), entry.submission));
             }
@@ -94,7 +94,7 @@ impl<B: Backend> Tracked<B> {
         let fail = |error: Error| error.in_operation(operation);
         // Steps that may make the host wait are left until the log is unlocked again.
         let mut others: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
-        for entry in self.log().conflicts(extent, write) {
+        for entry in self.log_for(operation, extent, write, None)?.conflicts(extent, write) {
             if !entry.by.try_make_stream_wait(entry.submission, self.context(), stream).map_err(fail)? {
                 others.push((entry.by.clone(), entry.submission));
             }

@@ -4,13 +4,17 @@
 //! a fresh entry for each loan, which covers everything on the borrower's stream up to now. Work that is enqueued on
 //! lent memory makes the borrower's stream wait for it. The end of a loan leaves a last entry, as the end of a stream
 //! leaves a last event. A loan that is forgotten therefore costs waits, and no safety.
+//!
+//! A use is *announced* while others enqueue its work on a stream of the library: NCCL, say. Until that is done, its
+//! place in the order is not known, so conflicting uses of other streams are refused. Borrows exclude them where there is one
+//! handle: nothing is announced then.
 
 use super::Tracked;
 use crate::{
     sync::ShortMutex,
-    track::{AccessLog, Timeline},
+    track::{AccessLog, Timeline, access::overlap},
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use std::{
     ops::Range,
     sync::Arc,
@@ -26,6 +30,8 @@ struct Borrow<B: Backend> {
     by: Arc<Timeline<B>>,
     extent: Range<usize>,
     write: bool,
+    /// Whether it is an announced use, and no loan.
+    announced: bool,
 }
 
 /// Set where an import has made another handle of the memory.
@@ -34,11 +40,16 @@ const SHARED: usize = 1 << (usize::BITS - 1);
 /// Set where others may have wrapped the memory too.
 const FOREIGN: usize = 1 << (usize::BITS - 2);
 
+/// Set where a view without a borrow has been made.
+const DETACHED: usize = 1 << (usize::BITS - 3);
+
+const FLAGS: usize = SHARED | FOREIGN | DETACHED;
+
 /// The loans of one allocation. The count comes first, as the only thing that every use reads.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct ExternalBorrows<B: Backend> {
-    /// How many there are, so that memory that is not lent pays for one load, and [`SHARED`] and [`FOREIGN`].
+    /// How many there are, so that memory that is not lent or announced pays for one load, and the [flags](FLAGS).
     count: AtomicUsize,
     entries: ShortMutex<Vec<Borrow<B>>>,
 }
@@ -52,12 +63,12 @@ impl<B: Backend> ExternalBorrows<B> {
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) & !(SHARED | FOREIGN) == 0
+        self.count.load(Ordering::Acquire) & !FLAGS == 0
     }
 
     /// Notes how many there are. The entries are locked meanwhile.
     fn count_entries(&self, entries: &[Borrow<B>]) {
-        let flags = self.count.load(Ordering::Relaxed) & (SHARED | FOREIGN);
+        let flags = self.count.load(Ordering::Relaxed) & FLAGS;
         self.count.store(entries.len() | flags, Ordering::Release);
     }
 
@@ -76,7 +87,7 @@ impl<B: Backend> ExternalBorrows<B> {
 }
 
 fn note_each<B: Backend>(entries: &[Borrow<B>], log: &mut AccessLog<Arc<Timeline<B>>>) {
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| !entry.announced) {
         log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_unknown_work());
     }
 }
@@ -94,6 +105,14 @@ impl<B: Backend> Tracked<B> {
         self.borrows.count.fetch_or(SHARED, Ordering::AcqRel);
     }
 
+    /// Notes that there is a view of the memory without a borrow.
+    pub fn note_detached(&self) {
+        if self.borrows.count.load(Ordering::Relaxed) & DETACHED == 0 {
+            let _entries = self.borrows.entries.lock();
+            self.borrows.count.fetch_or(DETACHED, Ordering::AcqRel);
+        }
+    }
+
     /// Whether an import may have made another handle of the memory: then two handles may name the same elements, although
     /// one of them can be written.
     #[inline]
@@ -101,27 +120,92 @@ impl<B: Backend> Tracked<B> {
         self.borrows.count.load(Ordering::Relaxed) & SHARED != 0
     }
 
-    /// Whether another handle may name the same bytes: the memory [is shared](Self::is_shared), or it is not the library's own,
-    /// so that it may have been wrapped twice.
+    /// Whether another handle may name the same bytes: the memory [is shared](Self::is_shared) or has a view without a borrow,
+    /// or it is not the library's own, so that it may have been wrapped twice.
     #[inline]
     pub fn has_other_handles(&self) -> bool {
-        self.borrows.count.load(Ordering::Relaxed) & (SHARED | FOREIGN) != 0
+        self.borrows.count.load(Ordering::Relaxed) & FLAGS != 0
+    }
+
+    /// Whether another handle may name the same bytes, or come to be while others enqueue work on them: a loan may come back.
+    #[inline]
+    pub(in crate::track) fn may_get_other_handles(&self) -> bool {
+        self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
     /// Lends bytes to work on `by`. Returns a number that ends the loan; loans of the same kind have the same.
     pub fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
         let mut entries = self.borrows.entries.lock();
         let same = |entry: &&mut Borrow<B>| {
-            Arc::ptr_eq(&entry.by, &by) && entry.write == write && entry.extent == extent
+            !entry.announced && Arc::ptr_eq(&entry.by, &by) && entry.write == write && entry.extent == extent
         };
         if let Some(entry) = entries.iter_mut().find(same) {
             entry.loans += 1;
             return entry.id;
         }
         let id = entries.last().map_or(0, |last| last.id + 1);
-        entries.push(Borrow { id, loans: 1, by, extent, write });
+        entries.push(Borrow { id, loans: 1, by, extent, write, announced: false });
         self.borrows.count_entries(&entries);
         id
+    }
+
+    /// Announces a use by work that others are about to enqueue on `by`. The log is locked meanwhile, so that every
+    /// later use finds it.
+    pub(in crate::track) fn announce(&self, by: &Arc<Timeline<B>>, extent: &Range<usize>, write: bool) {
+        let mut entries = self.borrows.entries.lock();
+        let id = entries.last().map_or(0, |last| last.id + 1);
+        let (by, extent) = (by.clone(), extent.clone());
+        entries.push(Borrow { id, loans: 1, by, extent, write, announced: true });
+        self.borrows.count_entries(&entries);
+    }
+
+    /// Ends an announcement: the use is in the log, or its work was not enqueued.
+    pub(in crate::track) fn withdraw(&self, by: &Arc<Timeline<B>>, extent: &Range<usize>, write: bool) {
+        let mut entries = self.borrows.entries.lock();
+        let is_it = |entry: &Borrow<B>| {
+            entry.announced && Arc::ptr_eq(&entry.by, by) && entry.write == write && entry.extent == *extent
+        };
+        if let Some(place) = entries.iter().position(is_it) {
+            entries.remove(place);
+        }
+        self.borrows.count_entries(&entries);
+    }
+
+    /// Refuses a use that conflicts with an announced one of another stream than `by`. The log is locked.
+    /// Returns [`Overlap`](ErrorKind::Overlap).
+    #[inline(always)]
+    pub(in crate::track) fn refuse_announced(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        write: bool,
+        by: Option<u64>,
+    ) -> Result<()> {
+        if self.borrows.is_empty() { Ok(()) } else { self.look_for_announced(operation, extent, write, by) }
+    }
+
+    #[cold]
+    fn look_for_announced(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        write: bool,
+        by: Option<u64>,
+    ) -> Result<()> {
+        let entries = self.borrows.entries.lock();
+        let clashes = |entry: &&Borrow<B>| {
+            entry.announced
+                && by != Some(entry.by.id())
+                && (write || entry.write)
+                && overlap(&entry.extent, extent)
+        };
+        let Some(entry) = entries.iter().find(clashes) else { return Ok(()) };
+        let (source_bytes, destination_bytes) = match write {
+            true => (entry.extent.clone(), extent.clone()),
+            false => (extent.clone(), entry.extent.clone()),
+        };
+        drop(entries);
+        Err(self.context.error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
     }
 
     /// Ends a loan: the work enqueued until now stays in the log.
@@ -145,7 +229,7 @@ impl<B: Backend> Tracked<B> {
 
     #[cold]
     fn hold_all(&self, of: &Timeline<B>, submission: u64) -> Result<()> {
-        for entry in &*self.borrows.entries.lock() {
+        for entry in self.borrows.entries.lock().iter().filter(|entry| !entry.announced) {
             entry.by.wait_for_timeline(of, submission)?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::sync::{ShortMutex, ShortMutexGuard};
 use borrowed_arc::BorrowedArc;
 use external_borrows::ExternalBorrows;
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 /// The fields that every use of a block of memory reads: in two cache lines.
 #[repr(C)]
@@ -96,6 +96,20 @@ impl<B: Backend> Tracked<B> {
         let mut log = self.log.lock();
         self.borrows.note(&mut log);
         log
+    }
+
+    /// As [`log`](Self::log), for a use that is about to wait for those in it, on the stream `by`.
+    /// Returns [`Overlap`](ErrorKind::Overlap) if a conflicting use is announced.
+    fn log_for(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        write: bool,
+        by: Option<u64>,
+    ) -> Result<ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>>> {
+        let log = self.log();
+        self.refuse_announced(operation, extent, write, by)?;
+        Ok(log)
     }
 
     /// As [`log`](Self::log), for the only handle, so that no lock is needed.
