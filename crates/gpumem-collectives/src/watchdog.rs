@@ -1,6 +1,6 @@
 //! The thread that ends operations for which a rank comes too late: one for the process, while there are any.
 
-use gpumem_core::process::PerProcess;
+use gpumem_core::{CollectiveCause, process::PerProcess};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -36,19 +36,21 @@ fn watched() -> MutexGuard<'static, List> {
 }
 
 /// Looks after a communicator until none of its operations is under way.
-pub(crate) fn watch(shared: Weak<dyn Watched>) {
+///
+/// # Errors
+/// Returns [`Library`](CollectiveCause::Library) if no thread can be started: an operation must not be waited for then.
+pub(crate) fn watch(shared: Weak<dyn Watched>) -> Result<(), CollectiveCause> {
     let mut list = watched();
+    if !list.is_running {
+        // The new thread begins with the lock.
+        let started = thread::Builder::new().name("gpumem:collectives".to_owned()).spawn(run);
+        started.map_err(|error| CollectiveCause::Library {
+            why: format!("no thread that keeps deadlines could be started: {error}"),
+        })?;
+        list.is_running = true;
+    }
     list.communicators.push(shared);
-    if list.is_running {
-        return;
-    }
-    list.is_running = true;
-    drop(list);
-    let started = thread::Builder::new().name("gpumem:collectives".to_owned()).spawn(run);
-    if let Err(error) = started {
-        tracing::warn!("deadlines of collectives are not kept, as no thread could be started: {error}");
-        watched().is_running = false;
-    }
+    Ok(())
 }
 
 fn run() {

@@ -326,11 +326,14 @@ impl Shared {
         Some(left(*rank, self.size()))
     }
 
-    /// Has the deadlines kept of operations that are under way.
+    /// Has the deadlines kept of operations that are under way. If that cannot be, they fail.
     pub(crate) fn watch(self: &Arc<Self>) {
         if !self.is_watched.swap(true, Ordering::AcqRel) {
             let own = Arc::downgrade(self);
-            watchdog::watch(own);
+            if let Err(cause) = watchdog::watch(own) {
+                self.is_watched.store(false, Ordering::Release);
+                self.revoke(cause);
+            }
         }
     }
 }

@@ -109,7 +109,9 @@ impl<B: Backend> Link<B> {
             state.keep = Some(self.clone());
             state.prune();
             self.destroy_if_idle(&mut state);
-            self.watch(&mut state);
+            if let Err(cause) = self.watch(&mut state) {
+                tracing::warn!("a communicator with operations under way is not destroyed: {cause}");
+            }
         }
     }
 

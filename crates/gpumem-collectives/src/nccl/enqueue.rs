@@ -199,12 +199,12 @@ impl<B: Backend> OwnCalls<'_, B> {
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
         state.prune_many();
         let sequence = state.sequence;
+        link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
         let parts = if self.counts { calls.len() as u64 } else { 0 };
         for (sequence, prepared) in (sequence..sequence + parts).zip(*calls) {
             state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
         }
         state.begin_call();
-        link.watch(&mut state);
         drop(state);
         let target = Target {
             library: link.library,

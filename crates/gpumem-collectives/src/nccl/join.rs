@@ -82,18 +82,18 @@ pub(crate) fn join<B: Backend>(
     });
     let unique = ncclUniqueId { internal: id.payload().map(|byte| byte as _) };
     let joining = link.clone();
-    let started = thread::Builder::new()
-        .name("gpumem:join".to_owned())
-        .spawn(move || init(&joining, unique, numbers))
-        .map(drop);
-    if let Err(error) = started {
-        let why = format!("no thread could be started: {error}");
-        link.lock().phase = Phase::Closed;
-        return Err(link.error(OPERATION, 0, CollectiveCause::Library { why }));
-    }
+    let begin = thread::Builder::new().name("gpumem:join".to_owned());
     let mut state = link.lock();
-    link.watch(&mut state);
+    let started = link.watch(&mut state).and_then(|()| {
+        let started = begin.spawn(move || init(&joining, unique, numbers));
+        let why = |error| format!("no thread could be started: {error}");
+        started.map(drop).map_err(|error| CollectiveCause::Library { why: why(error) })
+    });
+    if started.is_err() {
+        state.phase = Phase::Closed;
+    }
     drop(state);
+    started.map_err(|cause| link.error(OPERATION, 0, cause))?;
     Ok(LibraryEnd(link))
 }
 

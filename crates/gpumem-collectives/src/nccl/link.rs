@@ -180,11 +180,16 @@ impl<B: Backend> Link<B> {
     }
 
     /// Has the deadlines kept of what is under way.
-    pub(super) fn watch(self: &Arc<Self>, state: &mut State<B>) {
-        if !std::mem::replace(&mut state.is_watched, true) {
+    ///
+    /// # Errors
+    /// Returns why they cannot be.
+    pub(super) fn watch(self: &Arc<Self>, state: &mut State<B>) -> Result<(), CollectiveCause> {
+        if !state.is_watched {
             let own = Arc::downgrade(self);
-            watchdog::watch(own);
+            watchdog::watch(own)?;
+            state.is_watched = true;
         }
+        Ok(())
     }
 }
 
