@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     fs,
     io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, ToSocketAddrs as _},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -198,9 +198,21 @@ fn patience(until: Deadline) -> Duration {
     until.rest().map_or(PATIENCE, |rest| rest.clamp(NAP, PATIENCE))
 }
 
+/// Connects to the first address that answers, before a deadline.
+fn connect(address: &str, port: u16, until: Deadline) -> io::Result<TcpStream> {
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for found in (address, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&found, patience(until)) {
+            Ok(connection) => return Ok(connection),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
 fn ask(address: &str, port: u16, rank: usize, until: Deadline) -> Result<CommunicatorId> {
     let fetch = || -> io::Result<[u8; CommunicatorId::LEN]> {
-        let mut connection = TcpStream::connect((address, port))?;
+        let mut connection = connect(address, port, until)?;
         connection.set_read_timeout(Some(patience(until)))?;
         connection.write_all(&(rank as u64).to_le_bytes())?;
         let mut bytes = [0; CommunicatorId::LEN];

@@ -1,6 +1,7 @@
 //! Bytes of this process for the others, without a stream.
 
 use super::{
+    comm::Comm,
     inbox::Message,
     library,
     operation::{BYTES_DIFFER, Work},
@@ -34,8 +35,14 @@ impl Wake for Unpark {
 
 /// Passes the bytes of rank 0 to all processes. Waits for them.
 pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
-    const NAP: Duration = Duration::from_millis(100);
     let comm = thread::join(options)?;
+    let outcome = broadcast_in(&comm, bytes);
+    comm.inbox.push(Message::Leave(comm.id));
+    outcome
+}
+
+fn broadcast_in(comm: &Arc<Comm>, bytes: &mut [u8]) -> Result<()> {
+    const NAP: Duration = Duration::from_millis(100);
     let call = Call::new::<u8>(Kind::Broadcast { root: 0 }, bytes.len());
     let failed = |error| Error::new("", "broadcast", error);
     let operation = comm.call(call).map_err(failed)?;
@@ -52,7 +59,6 @@ pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
             None => std::thread::park_timeout(NAP),
         }
     };
-    comm.inbox.push(Message::Leave(comm.id));
     let staging = outcome.map_err(|cause| failed(Box::new(comm.fail("broadcast", 0, cause))))?;
     match &operation.work {
         // SAFETY: as above.
