@@ -108,7 +108,8 @@ pub(crate) struct Locking {
     arrays: Py<PyTuple>,
     device: gpumem::Device,
     way: Way,
-    locked: Mutex<Vec<Py<HostNDArray>>>,
+    /// The arrays of each `with` that has begun: one context may be entered again before it ends.
+    locked: Mutex<Vec<Vec<Py<HostNDArray>>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl Locking {
                 .collect::<PyResult<_>>()?,
             _ => locked.iter().map(|array| array.bind(py).clone().into_any()).collect(),
         };
-        *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = locked;
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner).push(locked);
         match (&given[..], self.way) {
             // As in Numba: one array by itself, several in a list.
             ([one], Way::Mapped) => Ok(one.clone()),
@@ -146,8 +147,8 @@ impl Locking {
         if self.way == Way::Registered {
             deregister(self.arrays.bind(py))?;
         }
-        let locked = std::mem::take(&mut *self.locked.lock().unwrap_or_else(PoisonError::into_inner));
-        unlock_all(py, locked)?;
+        let locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        unlock_all(py, locked.unwrap_or_default())?;
         Ok(false)
     }
 }

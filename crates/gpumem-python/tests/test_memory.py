@@ -44,6 +44,21 @@ def test_pinned_ends_on_every_way_out():
         assert nothing == ()
 
 
+@pytest.mark.parametrize("locking", [gpumem.pinned, gpumem.mapped])
+def test_one_context_may_be_entered_again(locking):
+    first = np.zeros(6)
+    again = locking(first)
+    with again as outer:
+        outer = outer[0] if isinstance(outer, tuple) else outer
+        with again:
+            pass
+        outer[...] = 3  # the inner end has left what the outer one has locked
+        gpumem.synchronize()
+    assert (first == 3).all()
+    with gpumem.pinned(first) as (locked,):
+        assert (np.asarray(locked.copy_to_host() if hasattr(locked, "copy_to_host") else locked) == 3).all()
+
+
 def test_mapped_gives_device_arrays():
     one, two = np.arange(4, dtype="i4"), np.arange(6, dtype="f4").reshape(2, 3)[:, ::-1]
     with gpumem.mapped(one) as device:
