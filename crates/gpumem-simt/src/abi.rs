@@ -2,26 +2,11 @@
 
 use crate::{
     Constant, ConstantArray, Inside, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut,
-    argument::Cells, checker::Checker, inside::assume_within,
+    argument::Cells, checker::Checker, inside::assume_within, number::device_name,
 };
 use gpumem_core::Element;
 use half::{bf16, f16};
-use std::{any::TypeId, hint::assert_unchecked};
-
-/// The name of an element type in the prelude.
-fn device_name<T: 'static>() -> Option<&'static str> {
-    let id = TypeId::of::<T>();
-    macro_rules! names {
-        ($($type:ty => $name:literal)*) => {
-            $(if id == TypeId::of::<$type>() { return Some($name); })*
-        };
-    }
-    names! {
-        f16 => "gpumem::f16" bf16 => "gpumem::bf16" f32 => "float" f64 => "double" u8 => "gpumem::u8" i8 => "gpumem::i8" u16 => "gpumem::u16" i16 => "gpumem::i16"
-        u32 => "gpumem::u32" i32 => "gpumem::i32" u64 => "gpumem::u64" i64 => "gpumem::i64"
-    }
-    None
-}
+use std::hint::assert_unchecked;
 
 fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
     let mut words = [0; COUNT];

@@ -32,7 +32,7 @@ impl<T: Element> Cells<T> {
 
     #[inline(always)]
     #[track_caller]
-    fn note<F, const N: usize>(&self, place: *mut F, index: [usize; N], kind: AccessKind) {
+    fn note<F: 'static, const N: usize>(&self, place: *mut F, index: [usize; N], kind: AccessKind) {
         if let Some(checker) = self.checker {
             // SAFETY: it lives as long as the launch, and so does the argument, which cannot be copied out of it.
             let checker = unsafe { checker.as_ref() };
@@ -45,7 +45,7 @@ impl<T: Element> Cells<T> {
     /// The address of an element of the argument or of a part of one, as are those below.
     #[inline(always)]
     #[track_caller]
-    unsafe fn read<F: Copy, const N: usize>(&self, element: *mut F, index: [usize; N]) -> F {
+    unsafe fn read<F: Pod, const N: usize>(&self, element: *mut F, index: [usize; N]) -> F {
         self.note(element, index, AccessKind::Read);
         // SAFETY: the caller promises that the element is valid; nothing else writes it (`Parameter::bind`).
         unsafe { element.read() }
@@ -53,7 +53,7 @@ impl<T: Element> Cells<T> {
 
     #[inline(always)]
     #[track_caller]
-    unsafe fn write<F, const N: usize>(&self, element: *mut F, index: [usize; N], value: F) {
+    unsafe fn write<F: Pod, const N: usize>(&self, element: *mut F, index: [usize; N], value: F) {
         self.note(element, index, AccessKind::Write);
         // SAFETY: the caller promises that the element is valid; nothing else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
@@ -183,7 +183,7 @@ impl<T: Element> SliceMut<T> {
     /// As for `Slice::get_part`.
     #[inline(always)]
     #[track_caller]
-    pub(crate) unsafe fn set_part<F>(&self, at: usize, part: impl FnOnce(*mut T) -> *mut F, value: F) {
+    pub(crate) unsafe fn set_part<F: Pod>(&self, at: usize, part: impl FnOnce(*mut T) -> *mut F, value: F) {
         if let Some(element) = self.0.element(at) {
             // SAFETY: a part of an element of the argument, which may be written.
             unsafe { self.0.cells.write(part(element), [at], value) }
@@ -283,7 +283,7 @@ impl<T: Element, const N: usize> ViewMut<T, N> {
     /// As for `Slice::get_part`.
     #[inline(always)]
     #[track_caller]
-    pub(crate) unsafe fn set_part<F>(
+    pub(crate) unsafe fn set_part<F: Pod>(
         &self,
         at: impl Indices<N>,
         part: impl FnOnce(*mut T) -> *mut F,

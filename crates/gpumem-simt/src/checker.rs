@@ -3,10 +3,12 @@
 use crate::{
     FaultKind, Memory,
     fault::{Access, AccessKind, raise},
+    number::is_number,
 };
 use gpumem_core::BarrierScope;
 use std::{
     collections::HashMap,
+    ops::Range,
     panic::Location,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -121,6 +123,8 @@ struct State {
     current: Current,
     /// Fences that each wave of the group has passed.
     fences: Vec<u32>,
+    /// The dynamic shared memory, which bodies may use as elements of several types.
+    dynamic: Range<usize>,
     shared: HashMap<u64, Element>,
     global: HashMap<u64, Element>,
     /// The arrays among the launch's arguments: position, counted from 1, and memory.
@@ -148,13 +152,14 @@ impl Checker {
     }
 
     /// Another group begins.
-    pub(crate) fn begin(&self, number: u64, group: [u32; 3], waves: usize) {
+    pub(crate) fn begin(&self, number: u64, group: [u32; 3], waves: usize, dynamic: Range<usize>) {
         // The number 0 belongs to elements that have not been touched.
         let mut state = self.state();
         state.current = Current { group_number: number + 1, group, ..Current::default() };
         state.fences.clear();
         state.fences.resize(waves, 0);
         state.shared.clear();
+        state.dynamic = dynamic;
     }
 
     /// This work-item runs from now on.
@@ -180,8 +185,9 @@ impl Checker {
 
     /// Notes that the running work-item touches the element `index` of an array, or a part of it that lies at `place`.
     ///
-    /// Elements with parts are noted by byte: accesses to the same part conflict, those to different parts do not.
-    pub(crate) fn touch<T>(
+    /// Numbers have one type wherever they are used, and are noted by their first byte. All else is noted by each byte: elements
+    /// with parts, of which different ones do not conflict, and dynamic shared memory.
+    pub(crate) fn touch<T: 'static>(
         &self,
         memory: Memory,
         place: *mut T,
@@ -189,9 +195,9 @@ impl Checker {
         kind: AccessKind,
         at: &'static Location<'static>,
     ) {
-        let has_parts = size_of::<T>() > align_of::<T>();
-        let count = if has_parts { size_of::<T>() } else { 1 };
-        for byte in 0..count {
+        let has_types = memory == Memory::Shared && self.state().dynamic.contains(&place.addr());
+        let bytes = if is_number::<T>() && !has_types { 1 } else { size_of::<T>() };
+        for byte in 0..bytes {
             if !self.access(memory, (place.addr() + byte) as u64, index, kind, at) {
                 return;
             }

@@ -110,7 +110,7 @@ impl<'c> Group<'c> {
             self.arena.clear();
         }
         if let Some(checker) = self.checker {
-            checker.begin(number, position, self.waves.len());
+            checker.begin(number, position, self.waves.len(), self.arena.dynamic_addresses());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use gpumem_core::Element;
 use half::{bf16, f16};
+use std::any::TypeId;
 
 /// A number that waves reduce and atomics change. Integers wrap around, as they do in unsigned device arithmetic.
 pub trait Number: Element {
@@ -55,3 +56,23 @@ macro_rules! floats {
     )*};
 }
 floats!(f16 bf16 f32 f64);
+
+/// The name of an element type in the prelude.
+pub(crate) fn device_name<T: 'static>() -> Option<&'static str> {
+    let id = TypeId::of::<T>();
+    macro_rules! names {
+        ($($type:ty => $name:literal)*) => {
+            $(if id == TypeId::of::<$type>() { return Some($name); })*
+        };
+    }
+    names! {
+        f16 => "gpumem::f16" bf16 => "gpumem::bf16" f32 => "float" f64 => "double" u8 => "gpumem::u8" i8 => "gpumem::i8" u16 => "gpumem::u16" i16 => "gpumem::i16"
+        u32 => "gpumem::u32" i32 => "gpumem::i32" u64 => "gpumem::u64" i64 => "gpumem::i64"
+    }
+    None
+}
+
+/// Whether a type is a number of the prelude, which has no parts.
+pub(crate) fn is_number<T: 'static>() -> bool {
+    device_name::<T>().is_some()
+}

@@ -75,7 +75,7 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
     ///
     /// # Safety
     /// `part` gives a place in the element that it is given.
-    unsafe fn part<F>(
+    unsafe fn part<F: 'static>(
         self,
         at: [usize; N],
         kind: AccessKind,
@@ -115,7 +115,7 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
     /// # Safety
     /// As for [`get_part`](Self::get_part).
     #[track_caller]
-    pub(crate) unsafe fn set_part<F>(
+    pub(crate) unsafe fn set_part<F: Pod>(
         &self,
         at: impl Indices<N>,
         part: impl FnOnce(*mut T) -> *mut F,

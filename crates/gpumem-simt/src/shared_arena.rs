@@ -4,6 +4,7 @@ use crate::name::Name;
 use std::{
     cell::{Cell, RefCell, UnsafeCell},
     mem::MaybeUninit,
+    ops::Range,
 };
 
 /// Bytes to which arrays are aligned. Elements that need more do not compile in shared memory.
@@ -78,6 +79,11 @@ impl Arena {
     /// Bytes of dynamic shared memory.
     pub(crate) fn dynamic(&self) -> usize {
         self.dynamic
+    }
+
+    /// The addresses of the dynamic shared memory.
+    pub(crate) fn dynamic_addresses(&self) -> Range<usize> {
+        self.at(0).addr()..self.at(self.dynamic).addr()
     }
 
     /// The bytes at an offset. Those of arrays and of the dynamic memory are initialised.

@@ -8,7 +8,7 @@ use gpumem_core::{
     BarrierScope::{self, Both, Global, Local},
     HostFunction, LaunchConfig,
 };
-use gpumem_simt::{Change, Executor, SliceMut, ViewMut, WorkItem};
+use gpumem_simt::{Change, Executor, Load, SliceMut, Store, ViewMut, WorkItem};
 
 fn checked<P: gpumem_simt::Parameters>(
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
@@ -187,4 +187,66 @@ fn many_readers_hide_no_writer() {
         outcome(LaunchConfig::linear(1, 64), waves),
         &["(37, 0, 0)", "wave"].map(|part| if part == "wave" { "(0, 0, 0)" } else { part }),
     );
+}
+
+/// Writes numbers to dynamic shared memory, of which `bytes` uses the bytes.
+fn as_bytes(bytes: impl Fn(WorkItem<'_>) + Send + Sync + 'static) -> Result<(), String> {
+    let sizes = LaunchConfig { shared_bytes: 256, ..LaunchConfig::linear(1, 64) };
+    outcome(sizes, async move |item: WorkItem<'_>, _: &(SliceMut<u32>,)| {
+        item.dynamic_shared::<u32>().set(item.local_id(0), 7);
+        item.barrier(Global).await;
+        bytes(item);
+    })
+}
+
+#[test]
+fn dynamic_memory_is_known_by_its_bytes_whatever_their_types() {
+    let own = |item: WorkItem<'_>| {
+        item.dynamic_shared::<u8>().get(4 * item.local_id(0) + 3);
+    };
+    as_bytes(own).unwrap();
+    let next = |item: WorkItem<'_>| item.dynamic_shared::<u8>().set((4 * item.local_id(0) + 7) % 256, 1);
+    has(as_bytes(next), &["races in shared memory", "(0, 0, 0)", "(1, 0, 0)"]);
+    let wide = |item: WorkItem<'_>| {
+        item.dynamic_shared::<u64>().get(item.local_id(0) / 2);
+    };
+    has(as_bytes(wide), &["races in shared memory", "work-item (0, 0, 0)"]);
+}
+
+/// As wide as it is aligned, and yet of two parts.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Twins {
+    aligned: [u64; 0],
+    parts: [u32; 2],
+}
+// SAFETY: plain data without padding.
+unsafe impl bytemuck::Zeroable for Twins {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Twins {}
+
+#[test]
+fn parts_are_known_however_an_element_is_aligned() {
+    let body = async |item: WorkItem<'_>, (all,): &(SliceMut<Twins>,)| {
+        if item.local_id(0) == 0 {
+            all.set(0, Twins { aligned: [], parts: [1, 2] });
+        } else {
+            all.load_part(0, |twins| &mut twins.parts[1]);
+        }
+    };
+    let mut memory = [Twins { aligned: [], parts: [0; 2] }];
+    has(launch(&checked(body), LaunchConfig::linear(1, 2), &[slice(&mut memory)]), &["races"]);
+    let apart = async |item: WorkItem<'_>, (all,): &(SliceMut<Twins>,)| {
+        let part = item.local_id(0);
+        all.store_part(0, |twins| &mut twins.parts[part], 1);
+    };
+    launch(&checked(apart), LaunchConfig::linear(1, 2), &[slice(&mut memory)]).unwrap();
+}
+
+#[test]
+fn elements_without_bytes_do_not_race() {
+    let body = async |item: WorkItem<'_>, (all,): &(SliceMut<[u32; 0]>,)| {
+        all.set(item.global_id(0), all.get(item.global_id(0)));
+    };
+    launch(&checked(body), LaunchConfig::linear(2, 2), &[slice(&mut [[0u32; 0]; 4])]).unwrap();
 }
