@@ -272,7 +272,8 @@ macro_rules! halves {
             }
             #[inline(always)]
             fn from_f64_of(value: f64) -> Self {
-                <$type>::from_f64(value)
+                // By way of `f32`, as device code: the crate rounds once on some processors and twice on others.
+                <$type>::from_f32(value as f32)
             }
         }
     )*};

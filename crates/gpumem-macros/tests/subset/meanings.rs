@@ -171,6 +171,14 @@ pub(crate) fn signs_of_halves(out: SliceMut<i64>) {
     out[global_id(0)] = signs + nans * 100 + negative * 1000 + positive * 100_000;
 }
 
+/// Halves of doubles, which are rounded to `f32` before: here up to the middle of two halves.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn halves_of_doubles(out: SliceMut<i64>) {
+    let below = global_id(0) as f64 * 0.0 + 1e-12;
+    let (half, brain) = (f16::from_f64(1.00146484375 - below), bf16::from_f64(1.01171875 - below));
+    out[global_id(0)] = half.to_bits() as i64 * 65536 + brain.to_bits() as i64;
+}
+
 trait Floor {
     const WIDTH: i64;
 
@@ -294,6 +302,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
         }),
         (least_numbers(), |_| 111 + (128 + 1000) * 1000 - (128 + 32768) * 10 - 5 + 1),
         (signs_of_halves(), |i| if i % 2 == 0 { 11 + 200 + 1_100_000 } else { -11 + 200 + 11_000 }),
+        (halves_of_doubles(), |_| 0x3c02 * 65536 + 0x3f82),
         (signed_literals(), |i| match i - 20 {
             -9 => 1,
             -8..=-2 => 2,
