@@ -104,6 +104,8 @@ template <class T> struct complex {
     GPUMEM_DEVICE complex operator*(complex o) const {
         return complex(re * o.re - im * o.im, re * o.im + im * o.re);
     }
+    GPUMEM_DEVICE bool operator==(complex o) const { return re == o.re && im == o.im; }
+    GPUMEM_DEVICE bool operator!=(complex o) const { return !(*this == o); }
     GPUMEM_DEVICE complex conj() const { return complex(re, -im); }
     GPUMEM_DEVICE T norm_sqr() const { return re * re + im * im; }
 };
@@ -409,8 +411,11 @@ GPUMEM_DEVICE bool wave_any(bool condition) { return wave_ballot(condition) != 0
 GPUMEM_DEVICE bool wave_all(bool condition) { return wave_ballot(!condition) == 0; }
 
 namespace detail {
+// Integers wrap: a sum that does not fit a signed type would be undefined.
 struct plus {
     template <class T> GPUMEM_DEVICE T operator()(T a, T b) const { return a + b; }
+    GPUMEM_DEVICE i32 operator()(i32 a, i32 b) const { return (i32)((u32)a + (u32)b); }
+    GPUMEM_DEVICE i64 operator()(i64 a, i64 b) const { return (i64)((u64)a + (u64)b); }
 };
 // Of a number and a NaN the number, as in Rust.
 struct least {
@@ -438,7 +443,7 @@ template <class T> GPUMEM_DEVICE T wave_max(T value) { return wave_reduce(value,
 template <class T> GPUMEM_DEVICE T wave_scan(T value) {
     for (u32 distance = 1; distance < GPUMEM_WAVE; distance *= 2) {
         T other = shuffle_up(value, distance);
-        if (lane() >= distance) value = other + value;
+        if (lane() >= distance) value = detail::plus()(other, value);
     }
     return value;
 }

@@ -561,7 +561,12 @@ fn complex_numbers_are_those_of_num_complex() {
         w *= Complex::new(0.5, -3.0);
         w += 2.0 * z / Complex::new(2.0, 2.0);
         let turned = -w / 4.0;
-        (turned.re * 64.0) as i64 * 3 + ((w - unit).im * 64.0) as i64 + z.norm_sqr() as i64 + 1
+        let equal =
+            i64::from(w - unit == w) + i64::from(z != w) * 2 + i64::from(z == Complex::new(5.0, 2.0)) * 4;
+        let rest = ((w % z + 7.5 % z) % 2.5) % (unit * 1.5);
+        let bits = rest.re.to_bits() as i64 % 1009 + rest.im.to_bits() as i64 % 1013;
+        let parts = (turned.re * 64.0) as i64 * 3 + ((w - unit).im * 64.0) as i64 + z.norm_sqr() as i64 + 1;
+        parts + equal * 1_000_000 + bits
     });
 }
 

@@ -308,7 +308,13 @@ template <class T> GPUMEM_DEVICE complex<T> div(T a, complex<T> b) {
 template <class T> GPUMEM_DEVICE complex<T> negated(complex<T> a) { return complex<T>(-a.re, -a.im); }
 template <class T> GPUMEM_DEVICE complex<T> conj(complex<T> a) { return a.conj(); }
 template <class T> GPUMEM_DEVICE T norm_sqr(complex<T> a) { return a.norm_sqr(); }
-template <class T> GPUMEM_DEVICE bool same(complex<T> a, complex<T> b) { return a.re == b.re && a.im == b.im; }
+// What is left of a division whose parts are rounded towards zero.
+template <class T> GPUMEM_DEVICE complex<T> rem(complex<T> a, complex<T> b) {
+    complex<T> quotient = div(a, b);
+    return a - b * complex<T>(quotient.re - rem(quotient.re, (T)1), quotient.im - rem(quotient.im, (T)1));
+}
+template <class T> GPUMEM_DEVICE complex<T> rem(complex<T> a, T b) { return complex<T>(rem(a.re, b), rem(a.im, b)); }
+template <class T> GPUMEM_DEVICE complex<T> rem(T a, complex<T> b) { return rem(complex<T>(a), b); }
 
 template <class T> GPUMEM_DEVICE T clamp(T x, T least, T most) {
     require(least <= most);

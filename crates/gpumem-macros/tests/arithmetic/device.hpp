@@ -57,3 +57,5 @@ inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }
 
 // Which work-item runs next.
 extern "C" void work_item(unsigned number) { blockIdx.x = number; }
+// Which lane of a wave of 32 runs next. The others give what it gives.
+extern "C" void lane_of_wave(unsigned number) { blockDim.x = 32, threadIdx.x = number; }

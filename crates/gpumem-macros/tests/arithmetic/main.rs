@@ -14,7 +14,7 @@ mod subset;
 
 use gpumem::{
     Device, Element,
-    kernel::{KernelDef, Parameters, Slice, ViewMut, config_for_items},
+    kernel::{KernelDef, Parameters, Slice, SliceMut, ViewMut, config_for_items},
 };
 use libloading::Library;
 use ndarray::Array2;
@@ -342,4 +342,38 @@ fn functions_enums_and_complex_numbers_are_those_of_rust() {
         let expected = stream.copy_to_host(&out).unwrap().view().unwrap().to_vec();
         assert_eq!(found.to_vec(), expected, "{}", declaration.source_text().unwrap());
     }
+}
+
+/// Sums of waves that do not fit their types.
+#[gpumem::kernel(unsafe)]
+fn wrapping_sums(out: SliceMut<i64>) {
+    let (least, most) = (i32::MIN / 3, i64::MAX / 5);
+    let sum = wave_sum(least);
+    let wide = wave_sum(most);
+    let scanned = wave_scan(most);
+    let all = (sum as i64) ^ wide;
+    out[global_id(0)] = if lane() == 0 { all } else { scanned };
+}
+
+#[test]
+fn sums_of_waves_wrap() {
+    if !has_compiler() {
+        return;
+    }
+    let (library, _folder) = compiled(&wrapping_sums());
+    let mut found = [0i64; 32];
+    // SAFETY: as in `on_processor`.
+    unsafe {
+        let kernel = library.get::<extern "C" fn(Row)>(b"wrapping_sums\0").unwrap();
+        let lane = library.get::<extern "C" fn(u32)>(b"lane_of_wave\0").unwrap();
+        for number in [0, 31] {
+            lane(number);
+            kernel(Row { address: found.as_mut_ptr().expose_provenance(), len: 32 });
+        }
+    }
+    let device = Device::open("host").unwrap();
+    let mut out = device.to_device(&[0i64; 32]).unwrap();
+    let stream = device.stream().unwrap();
+    wrapping_sums().load(&device).unwrap().launch(&stream, &config_for_items(32, 32), (&mut out,)).unwrap();
+    assert_eq!([found[0], found[31]], [out.get(0).unwrap(), out.get(31).unwrap()]);
 }

@@ -163,7 +163,16 @@ pub(crate) fn complex_numbers(out: SliceMut<i64>) {
     let mut parts = [turned, w];
     parts[1] -= unit;
     let same = if parts[1].re == w.re { 1 } else { 0 };
-    out[i] = (turned.re * 64.0) as i64 * 3 + (parts[1].im * 64.0) as i64 + z.norm_sqr() as i64 + same;
+    let equal = (parts[1] == w) as i64 + (z != w) as i64 * 2 + (z == Complex::new(5.0, 2.0)) as i64 * 4;
+    let mut rest = (w % z + 7.5 % z) % 2.5;
+    rest %= unit * 1.5;
+    let bits = rest.re.to_bits() as i64 % 1009 + rest.im.to_bits() as i64 % 1013;
+    out[i] = (turned.re * 64.0) as i64 * 3
+        + (parts[1].im * 64.0) as i64
+        + z.norm_sqr() as i64
+        + same
+        + equal * 1_000_000
+        + bits;
 }
 
 #[gpumem::kernel(unsafe)]
