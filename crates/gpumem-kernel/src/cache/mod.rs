@@ -149,11 +149,38 @@ fn load<B: Backend>(context: &DeviceContext<B>, image: &[u8], options: &CompileO
 
 /// Tells whether the text and the options alone decide the output: files that a text includes may change.
 fn is_self_contained(text: &str, options: &CompileOptions) -> bool {
-    let reads_files = ["#include", "# include", "__has_include", "#embed", "# embed"];
-    let names_files =
-        ["-I", "--include-path", "-include", "--pre-include", "-isystem", "@", "--options-file", "-optf"];
-    !reads_files.iter().any(|word| text.contains(word))
+    let names_files = [
+        "-I",
+        "--include-path",
+        "-include",
+        "--pre-include",
+        "-isystem",
+        "-imacros",
+        "@",
+        "--options-file",
+        "-optf",
+    ];
+    // A line may end anywhere, also in a word.
+    let mut joined = String::with_capacity(text.len());
+    for line in text.lines().map(str::trim_end) {
+        match line.strip_suffix('\\') {
+            Some(begin) => joined.push_str(begin),
+            None => joined.extend([line, "\n"]),
+        }
+    }
+    let reads = |word| joined.match_indices(word).any(|(at, _)| begins_directive(&joined[..at]));
+    !["include", "import", "embed"].into_iter().any(reads)
+        && !joined.contains(".incbin")
         && !options.flags.iter().any(|flag| names_files.iter().any(|option| flag.starts_with(option)))
+}
+
+/// Tells whether the word after this text is that of a directive: between it and the `#` may be spaces and comments.
+fn begins_directive(before: &str) -> bool {
+    let mut before = before.trim_end();
+    while let Some(comment) = before.strip_suffix("*/") {
+        before = comment.rfind("/*").map_or("", |begin| &comment[..begin]).trim_end();
+    }
+    ["#", "%:", "__has_"].iter().any(|begin| before.ends_with(begin))
 }
 
 #[cfg(test)]
@@ -194,7 +221,20 @@ mod tests {
             ..Default::default()
         };
         assert!(is_self_contained(super::super::PRELUDE, &options(&["--std=c++17", "-O3"])));
-        assert!(!is_self_contained("#include <cuda_fp16.h>", &options(&[])));
+        for text in [
+            "#include <cuda_fp16.h>",
+            "#\tinclude \"x.h\"",
+            "#  include <x.h>",
+            "# /* from */ include <x.h>",
+            "%:include <x.h>",
+            "#inc\\\nlude <x.h>",
+            "#inc\\ \r\nlude <x.h>",
+            "const char x[] = {\n#   embed \"x\"\n};",
+            "asm(\".incbin 'x'\");",
+        ] {
+            assert!(!is_self_contained(text, &options(&[])), "{text}");
+        }
+        assert!(is_self_contained("#line 1 \"embedding.rs\"\nint include = embed;", &options(&[])));
         for flag in ["-I/usr/include", "--include-path=x", "-include", "--pre-include=y.h"] {
             assert!(!is_self_contained("", &options(&[flag])), "{flag}");
         }
