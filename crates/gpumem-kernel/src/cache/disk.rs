@@ -127,14 +127,15 @@ impl Disk {
                 _ => {}
             }
         }
-        let mut total: u64 = images.iter().map(|(_, bytes, _)| bytes).sum();
+        // Files with gaps may have more bytes in all than 64 bits count.
+        let mut total: u128 = images.iter().map(|(_, bytes, _)| u128::from(*bytes)).sum();
         images.sort();
         for (_, bytes, path) in images {
-            if total <= self.most_bytes {
+            if total <= u128::from(self.most_bytes) {
                 break;
             }
             if fs::remove_file(path).is_ok() {
-                total -= bytes;
+                total -= u128::from(bytes);
             }
         }
     }

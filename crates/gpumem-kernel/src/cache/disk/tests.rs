@@ -93,6 +93,24 @@ fn the_oldest_files_are_removed_above_the_limit() {
     assert_eq!(files(&disk), 4);
 }
 
+/// Where a file may have as many bytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_with_gaps_have_any_number_of_bytes() {
+    let Ok(parent) = tempfile::tempdir_in("/dev/shm") else { return };
+    let disk = Disk { directory: parent.path().to_owned(), most_bytes: 1000 };
+    for name in ["a", "b", "c"] {
+        let file = File::create(disk.path(&key(name))).unwrap();
+        if file.set_len(1 << 62 | 1 << 61).is_err() {
+            return;
+        }
+        file.set_modified(SystemTime::now() - Duration::from_secs(9)).unwrap();
+    }
+    disk.put(&key("d"), b"x");
+    assert_eq!(disk.get(&key("d")).as_deref(), Some(&b"x"[..]));
+    assert_eq!(files(&disk), 1);
+}
+
 #[test]
 fn files_of_dead_processes_are_removed() {
     let (_parent, disk) = disk(MOST_BYTES);
