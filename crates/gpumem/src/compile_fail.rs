@@ -91,3 +91,21 @@
 //! request.core.next_generation();
 //! # Ok::<(), gpumem::Error>(())
 //! ```
+//!
+//! # A work-item has no variable that is larger than its memory
+//! ```
+//! #[gpumem::kernel]
+//! fn first(x: gpumem::kernel::Own<f32>) {
+//!     let window = [0.0f32; 131_072];
+//!     x[own()] = window[0];
+//! }
+//! drop(first());
+//! ```
+//! ```compile_fail,E0080
+//! #[gpumem::kernel]
+//! fn first(x: gpumem::kernel::Own<f32>) {
+//!     let window = [0.0f32; 131_073];
+//!     x[own()] = window[0];
+//! }
+//! drop(first());
+//! ```

@@ -5,6 +5,9 @@ use bytemuck::Zeroable;
 use gpumem_simt::LocalArray;
 use std::marker::PhantomData;
 
+/// Bytes that a GPU has for the variables of a work-item.
+const MOST_LOCAL_BYTES: usize = 512 << 10;
+
 /// Has the type of the value passed to it. The macro declares it before the closure that passes the value, with an
 /// inferred type.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +33,15 @@ impl<T> Witness<T> {
 }
 
 impl Language {
-    /// Returns the name in device code of the type that a witness has seen.
+    /// Returns the name in device code of the type that a witness has seen. Does not compile for one that a work-item has no room
+    /// for: on the host it would overflow the stack, which ends the process.
     pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
+        const {
+            assert!(
+                size_of::<T>() <= MOST_LOCAL_BYTES,
+                "a variable of a kernel has at most 512 KiB, as on a GPU"
+            );
+        }
         T::device_type()
     }
 
