@@ -36,7 +36,7 @@ impl Constant {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no constant of kernels",
     label = "a constant of the type `{Self}`, which a GPU does not know",
-    note = "constants of kernels are numbers, `bool`, and arrays, records and enums of them"
+    note = "constants of kernels are numbers, `bool`, enums, and arrays of them"
 )]
 pub unsafe trait DeviceConst: DeviceType {
     /// The value as C++ has it.
