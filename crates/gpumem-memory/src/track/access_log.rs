@@ -51,7 +51,7 @@ impl<P> LoggedAccess<P> {
     }
 }
 
-/// How many uses are remembered before they are merged. Merging may over-wait, never under-wait.
+/// How many uses are remembered before the next work merges them. Merging may over-wait, never under-wait.
 const LIMIT: usize = 16;
 /// How many uses are remembered without a heap allocation; as long as there are no more, spent ones stay.
 const INLINE: usize = 2;
@@ -63,7 +63,7 @@ const ASKED_EVERY: u64 = 64;
 #[cfg_attr(test, derive(Clone))]
 pub struct AccessLog<P> {
     uses: ManuallyDrop<SmallVec<[LoggedAccess<P>; INLINE]>>,
-    /// Which of them has been [noted](Self::note) last; none of them where something else has been changed since.
+    /// Which of them has been [noted](Self::note) last; none of them where something else has been changed since. Or [`FULL`].
     last: usize,
 }
 
@@ -80,6 +80,10 @@ impl<P> Drop for AccessLog<P> {
 
 /// The place of a use that is not there.
 const NONE: usize = usize::MAX;
+/// As [`NONE`], where [`compact`](AccessLog::compact) has found no room: [`conflicts`](AccessLog::conflicts) returns everything,
+/// and the first [`note`](AccessLog::note) that follows folds it into one entry. Both must decide alike, and the length changes
+/// between them where work has several uses of one allocation.
+const FULL: usize = usize::MAX - 1;
 
 fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
@@ -112,7 +116,7 @@ impl<P: QueueRef> AccessLog<P> {
         extent: &'a Range<usize>,
         write: bool,
     ) -> impl Iterator<Item = &'a LoggedAccess<P>> {
-        let full = self.uses.len() >= LIMIT;
+        let full = self.last == FULL;
         self.uses
             .iter()
             .filter(move |entry| {
@@ -160,6 +164,9 @@ impl<P: QueueRef> AccessLog<P> {
             }
         }
         *self.uses = merged;
+        if self.uses.len() >= LIMIT {
+            self.last = FULL;
+        }
     }
 
     /// Returns the submission index of the last use, if `by` is about to use the same bytes in the same way. Its
@@ -214,7 +221,7 @@ impl<P: QueueRef> AccessLog<P> {
     /// [`note`](Self::note) in a log with other uses. Where it is noted.
     #[inline(never)]
     fn note_among(&mut self, extent: Range<usize>, write: bool, by: &P, submission: u64) -> usize {
-        if self.uses.len() >= LIMIT {
+        if self.last == FULL {
             return self.collapse(extent, write, by, submission);
         }
         // A write supersedes every access that it covers; a read supersedes earlier covered reads of its queue.

@@ -8,6 +8,7 @@ mod bodies;
 mod gate;
 mod no_bytes;
 mod objects;
+mod order;
 mod own;
 mod panics;
 mod resources;

@@ -16,17 +16,26 @@ impl QueueRef for Queue {
     }
 }
 
+/// More queues than a log has room for entries.
+const QUEUES: usize = LIMIT + 8;
+
+/// Work of a queue, with its uses of the memory.
 #[derive(Debug, Clone)]
 struct Step {
     queue: u64,
-    extent: Range<usize>,
-    write: bool,
+    uses: Vec<(Range<usize>, bool)>,
 }
 
-/// Some of them several times in a row, as in loops.
+/// Some of them several times in a row, as in loops. Of few queues or of many.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = (0u64..5, 0usize..24, 1usize..12, any::<bool>())
-        .prop_map(|(queue, start, length, write)| Step { queue, extent: start..start + length, write });
+    let one = (0usize..24, 1usize..12, any::<bool>())
+        .prop_map(|(start, length, write)| (start..start + length, write));
+    let queue = prop_oneof![0u64..5, 0..QUEUES as u64];
+    let step = (
+        queue,
+        prop_oneof![2 => prop::collection::vec(one.clone(), 1), 1 => prop::collection::vec(one, 2..4)],
+    )
+        .prop_map(|(queue, uses)| Step { queue, uses });
     let steps = (step, 1usize..4).prop_map(|(step, times)| vec![step; times]);
     // Enough to fill a log and merge it, even where every step takes milliseconds.
     prop::collection::vec(steps, 1..if cfg!(miri) { 24 } else { 60 }).prop_map(|steps| steps.concat())
@@ -40,14 +49,13 @@ fn noted_again(log: &mut AccessLog<Queue>, step: &Step, submission: u64) -> bool
         (uses.collect::<Vec<_>>(), log.last)
     };
     let mut other = log.clone();
-    let Some(place) = log.repeat_of_last(&step.extent, step.write, &Queue(step.queue), submission) else {
+    let [(extent, write)] = &step.uses[..] else { return false };
+    let Some(place) = log.repeat_of_last(extent, *write, &Queue(step.queue), submission) else {
         return false;
     };
     *place = submission;
-    if other.uses.len() < LIMIT {
-        other.note(step.extent.clone(), step.write, &Queue(step.queue), submission);
-        assert_eq!(contents(log), contents(&other));
-    }
+    other.note(extent.clone(), *write, &Queue(step.queue), submission);
+    assert_eq!(contents(log), contents(&other));
     true
 }
 
@@ -73,10 +81,10 @@ proptest! {
     #[test]
     fn conflicting_uses_are_always_waited_for(steps in steps()) {
         let mut log: AccessLog<Queue> = AccessLog::new();
-        let mut submissions = [0u64; 5];
+        let mut submissions = [0u64; QUEUES];
         // before[i]: the steps that are ordered before step i.
         let mut before: Vec<Vec<bool>> = Vec::new();
-        let mut last_of: [Option<usize>; 5] = [None; 5];
+        let mut last_of = [None; QUEUES];
         let mut index_of = std::collections::HashMap::new();
         for (now, step) in steps.iter().enumerate() {
             let mut ordered = vec![false; steps.len()];
@@ -91,21 +99,26 @@ proptest! {
             let is_again = noted_again(&mut log, step, submission);
             if !is_again {
                 log.compact();
-                for entry in log.conflicts(&step.extent, step.write) {
+                for entry in step.uses.iter().flat_map(|(extent, write)| log.conflicts(extent, *write)) {
                     wait_for_timeline(index_of[&(entry.by.0, entry.submission)], &mut ordered);
                 }
             }
             for (earlier, old) in steps[..now].iter().enumerate() {
-                if meet(&old.extent, &step.extent) && (old.write || step.write) {
+                let conflicts = |(extent, write): &(Range<usize>, bool)| {
+                    old.uses.iter().any(|(other, writes)| meet(other, extent) && (*writes || *write))
+                };
+                if step.uses.iter().any(conflicts) {
                     prop_assert!(ordered[earlier], "step {now} does not wait for step {earlier}");
                 }
             }
             submissions[step.queue as usize] = submission;
             index_of.insert((step.queue, submission), now);
             if !is_again {
-                log.note(step.extent.clone(), step.write, &Queue(step.queue), submission);
+                for (extent, write) in &step.uses {
+                    log.note(extent.clone(), *write, &Queue(step.queue), submission);
+                }
             }
-            prop_assert!(log.uses.len() <= LIMIT);
+            prop_assert!(log.uses.len() < LIMIT + step.uses.len());
             last_of[step.queue as usize] = Some(now);
             before.push(ordered);
         }
@@ -114,7 +127,7 @@ proptest! {
 
 #[test]
 fn a_use_is_a_repeat_only_if_the_log_has_not_changed() {
-    let step = |queue, extent, write| Step { queue, extent, write };
+    let step = |queue, extent, write| Step { queue, uses: vec![(extent, write)] };
     let mut log = AccessLog::new();
     assert!(!noted_again(&mut log, &step(1, 0..8, true), 1), "nothing has been noted");
     log.note(0..8, true, &Queue(1), 1);

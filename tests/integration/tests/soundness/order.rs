@@ -1,0 +1,26 @@
+//! The order of work on one array, by more streams than its log has room for.
+
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::Device;
+use ndarray::s;
+
+const SEEDS: u64 = if cfg!(miri) { 2 } else { 20 };
+
+/// Work that uses two parts of an array takes two entries of its log.
+#[test]
+fn work_on_two_parts_of_an_array_forgets_no_other_part() {
+    for (seed, streams) in (0..SEEDS).flat_map(|seed| (12..20).map(move |streams| (seed, streams))) {
+        let device: Device<Host> =
+            Device::from_raw(Host::open_with(&HostOptions::new().adversarial(seed)).unwrap());
+        let mut array = device.device_array::<u32, _>(64).unwrap();
+        for part in 0..streams {
+            let stream = device.stream().unwrap();
+            stream.fill(&mut array.slice_mut(s![part..=part]).unwrap(), 7).unwrap();
+        }
+        let (mut left, right) = array.split_at_mut(0, 32).unwrap();
+        let mut left = left.slice_mut(s![30..]).unwrap();
+        device.stream().unwrap().copy_to_device(&mut left, &right.slice(s![..2]).unwrap()).unwrap();
+        let seen = array.slice(s![..streams]).unwrap().copy_to_host().unwrap();
+        assert_eq!(seen.to_vec(), vec![7; streams], "seed {seed}");
+    }
+}
