@@ -315,7 +315,6 @@ impl<P: QueueRef> AccessLog<P> {
     /// Records work that used the memory before this allocation: all later uses wait for it, also reads. Only for an
     /// otherwise empty log.
     pub fn seed(&mut self, extent: Range<usize>, by: P, submission: u64) {
-        debug_assert!(self.uses.len() < LIMIT);
         self.last = NONE;
         self.uses.push(LoggedAccess { extent, write: true, by, submission });
     }

@@ -1,9 +1,13 @@
 //! The order of work on one array, by more streams than its log has room for.
 
+use super::device;
+use gpumem_core::MemoryKind;
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::Device;
+use gpumem_runtime::{Device, memory::Pool};
 use ndarray::s;
+use std::sync::Arc;
 
+const LEN: usize = 1 << 16;
 const SEEDS: u64 = if cfg!(miri) { 2 } else { 20 };
 
 /// Work that uses two parts of an array takes two entries of its log.
@@ -23,4 +27,19 @@ fn work_on_two_parts_of_an_array_forgets_no_other_part() {
         let seen = array.slice(s![..streams]).unwrap().copy_to_host().unwrap();
         assert_eq!(seen.to_vec(), vec![7; streams], "seed {seed}");
     }
+}
+
+/// Memory whose uses were more than a log has room for goes to a new array with all of them.
+#[test]
+fn memory_of_many_borrowers_is_allocated_again() {
+    let device = device();
+    let options = device.pool_options(MemoryKind::Device).chunks(LEN, LEN).max_size(LEN);
+    let pool = Arc::new(Pool::new(device.driver_memory(), options));
+    device.set_memory_resource(MemoryKind::Device, pool).unwrap();
+    let array = device.device_array::<u8, _>(LEN).unwrap();
+    let streams: Vec<_> = (0..40).map(|_| device.stream().unwrap()).collect();
+    let loans: Vec<_> = streams.iter().map(|stream| array.lend(stream).unwrap()).collect();
+    drop((loans, array));
+    let array = device.uninit_array::<u8, _>(LEN).unwrap().fill(3).unwrap();
+    assert!(array.copy_to_host().unwrap().iter().all(|element| *element == 3));
 }
