@@ -1,12 +1,6 @@
 //! Bytes of this process for the others, without a stream.
 
-use super::{
-    comm::Comm,
-    inbox::Message,
-    library,
-    operation::{BYTES_DIFFER, Work},
-    thread,
-};
+use super::{comm::Comm, inbox::Message, library, operation::Work, staging::BYTES_DIFFER, thread};
 use crate::{
     Options,
     call::{Call, Kind},

@@ -1,9 +1,6 @@
 //! The future that a stream runs for its operations.
 
-use super::{
-    Operation,
-    operation::{BYTES_DIFFER, Work},
-};
+use super::{Operation, operation::Work, staging::BYTES_DIFFER};
 use crate::span::Span;
 use gpumem_core::{CollectiveCause, CollectiveError, Failure};
 use std::{

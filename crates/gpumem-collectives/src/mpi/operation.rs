@@ -21,9 +21,6 @@ pub(crate) enum Sequence {
     ReceiveFrom(usize),
 }
 
-/// Why an operation fails whose array does not have its bytes.
-pub(crate) const BYTES_DIFFER: &str = "its array does not have the bytes of the operation that it called";
-
 #[derive(Debug)]
 pub(crate) enum Work {
     Call(Call),
@@ -106,19 +103,11 @@ impl Operation {
             Phase::Called => {
                 let Work::Call(call) = &self.work else { return None };
                 // SAFETY: passed on to the caller.
-                let Some(staging) = (unsafe { Staging::fill(call, self.comm.place(), source) }) else {
-                    state.phase = Phase::GivenUp(BYTES_DIFFER.to_owned());
-                    state.since = Some(Instant::now());
-                    state.waker = Some(waker.clone());
-                    drop(state);
-                    self.comm.inbox.wake();
-                    return None;
+                let phase = match unsafe { Staging::fill(call, self.comm.place(), source) } {
+                    Ok(staging) => Phase::Ready(staging),
+                    Err(why) => Phase::GivenUp(why.to_owned()),
                 };
-                *state = State {
-                    phase: Phase::Ready(staging),
-                    waker: Some(waker.clone()),
-                    since: Some(Instant::now()),
-                };
+                *state = State { phase, waker: Some(waker.clone()), since: Some(Instant::now()) };
                 drop(state);
                 self.comm.inbox.wake();
                 None

@@ -4,7 +4,17 @@ use crate::{
     call::{Call, Kind},
     span::Span,
 };
-use std::{ffi::c_void, mem::ManuallyDrop};
+use std::{
+    alloc::{Layout, alloc_zeroed},
+    ffi::c_void,
+    mem::ManuallyDrop,
+    ptr::NonNull,
+};
+
+/// Why an operation fails whose array does not have its bytes.
+pub(crate) const BYTES_DIFFER: &str = "its array does not have the bytes of the operation that it called";
+/// Why an operation fails for whose elements there is no room.
+const NO_MEMORY: &str = "it has no memory for the elements of the operation";
 
 /// Zeroed bytes, aligned for every element.
 #[derive(Debug, Default)]
@@ -16,6 +26,19 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Self {
         Self { words: vec![0; bytes.div_ceil(size_of::<u128>())], bytes }
+    }
+
+    /// As [`new`](Self::new), for as many bytes as arrays have. `None` if there is no memory.
+    fn try_new(bytes: usize) -> Option<Self> {
+        let count = bytes.div_ceil(size_of::<u128>());
+        if count == 0 {
+            return Some(Self::default());
+        }
+        // SAFETY: there are words.
+        let words = NonNull::new(unsafe { alloc_zeroed(Layout::array::<u128>(count).ok()?) })?;
+        // SAFETY: so many words of Rust's own allocator, which are zeros.
+        let words = unsafe { Vec::from_raw_parts(words.as_ptr().cast(), count, count) };
+        Some(Self { words, bytes })
     }
 
     pub(crate) fn of(bytes: &[u8]) -> Self {
@@ -85,7 +108,7 @@ struct Plan {
 }
 
 fn plan(call: &Call, rank: usize, ranks: usize) -> Plan {
-    let (bytes, all) = (call.bytes(), call.bytes() * ranks);
+    let (bytes, all) = (call.bytes(), call.bytes().saturating_mul(ranks));
     let apart = |send, receive| Plan { send, receive, source_at: None, source: send, destination: receive };
     let inside = |receive, start, source, destination| Plan {
         send: 0,
@@ -111,21 +134,28 @@ fn plan(call: &Call, rank: usize, ranks: usize) -> Plan {
 }
 
 impl Staging {
-    /// Buffers for an operation, with the bytes of the source. `None` if the source does not have the bytes of the
-    /// operation.
+    /// Buffers for an operation, with the bytes of the source. Returns why there are none: the source does not have the bytes
+    /// of the operation, or there is no memory.
     ///
     /// # Safety
     /// The source is valid for reads, and not written meanwhile.
-    pub(crate) unsafe fn fill(call: &Call, (rank, ranks): (usize, usize), source: Span) -> Option<Self> {
+    pub(crate) unsafe fn fill(
+        call: &Call,
+        (rank, ranks): (usize, usize),
+        source: Span,
+    ) -> Result<Self, &'static str> {
         let Plan { send, receive, source_at, source: bytes, .. } = plan(call, rank, ranks);
-        let mut staging = Self { send: Buffer::new(send), receive: Buffer::new(receive), parts: Vec::new() };
+        let room = |bytes| Buffer::try_new(bytes).ok_or(NO_MEMORY);
+        let mut staging = Self { send: room(send)?, receive: room(receive)?, parts: Vec::new() };
         let to = match source_at {
-            Some(start) => staging.receive.as_mut_slice().get_mut(start..start + bytes)?,
+            Some(start) => {
+                staging.receive.as_mut_slice().get_mut(start..start + bytes).ok_or(BYTES_DIFFER)?
+            }
             None => staging.send.as_mut_slice(),
         };
         // SAFETY: passed on to the caller. The buffer is apart from the source.
         if !unsafe { source.copy_to_slice(to) } {
-            return None;
+            return Err(BYTES_DIFFER);
         }
         if let Kind::AllToAllV { send, receive } = &call.kind {
             let counts = |all: &[usize]| all.iter().map(|bytes| *bytes as i64).collect::<Vec<_>>();
@@ -138,7 +168,7 @@ impl Staging {
             };
             staging.parts = vec![counts(send), offsets(send), counts(receive), offsets(receive)];
         }
-        Some(staging)
+        Ok(staging)
     }
 
     /// Copies what was received to the destination, if the rank has one. `false`, and nothing is copied, if it does not have
@@ -167,5 +197,23 @@ impl Staging {
         // SAFETY: passed on to the caller. The buffer is apart from the destination.
         unsafe { destination.copy_from_slice(0, &self.receive.as_slice()[..bytes]) };
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_without_memory_is_refused() {
+        let call = Call::new::<u8>(Kind::AllGather, isize::MAX as usize);
+        for ranks in [1, 2, usize::MAX] {
+            // SAFETY: there is no source.
+            let filled = unsafe { Staging::fill(&call, (0, ranks), Span::default()) };
+            assert_eq!(filled.err(), Some(NO_MEMORY));
+        }
+        let empty = Call::new::<u8>(Kind::AllGather, 0);
+        // SAFETY: there is no source.
+        assert!(unsafe { Staging::fill(&empty, (1, 2), Span::default()) }.is_ok());
     }
 }
