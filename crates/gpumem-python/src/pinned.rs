@@ -6,6 +6,7 @@ use crate::{
     dtype::{Elements, hold},
     element::DType,
     error::raise,
+    wait::ask,
 };
 use gpumem::{
     AnyBackend, Element, Error, Layout,
@@ -17,7 +18,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
 
@@ -145,8 +146,17 @@ impl HostNDArray {
         &self.dtype
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn HostMemory>>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The memory. A thread that has it may wait for a device. So where none may be waited for, this waits for no thread: the
+    /// body of a kernel would wait for one that waits for the kernel.
+    fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Option<Box<dyn HostMemory>>>, Error> {
+        match self.memory.try_lock() {
+            Ok(memory) => Ok(memory),
+            Err(TryLockError::Poisoned(memory)) => Ok(memory.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                ask(operation)?;
+                Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
     }
 
     /// Does something with the memory, without holding Python up.
@@ -155,9 +165,11 @@ impl HostNDArray {
         py: Python<'_>,
         body: impl FnOnce(&mut dyn HostMemory) -> Result<R, Error> + Send,
     ) -> PyResult<R> {
-        let done = py.detach(|| self.lock().as_mut().map(|memory| body(memory.as_mut())));
+        let done = py.detach(|| {
+            self.lock("use of a page-locked array")?.as_mut().map(|memory| body(memory.as_mut())).transpose()
+        });
         let given_back = || PyValueError::new_err("the array is not page-locked any more");
-        done.ok_or_else(given_back)?.map_err(raise)
+        done.map_err(raise)?.ok_or_else(given_back)
     }
 
     pub(crate) fn to_device(&self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<Elements> {
@@ -188,7 +200,7 @@ impl HostNDArray {
 
     /// Waits for work that uses the memory, and frees it.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.lock().take().map_or(Ok(()), HostMemory::end)).map_err(raise)
+        py.detach(|| self.lock("give_back")?.take().map_or(Ok(()), HostMemory::end)).map_err(raise)
     }
 }
 

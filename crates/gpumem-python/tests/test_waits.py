@@ -85,6 +85,39 @@ def test_a_wait_is_refused_where_it_would_never_end(place):
     assert len(refused) == len(WAITS) and "ends" in done.stdout, done.stdout
 
 
+HELD = textwrap.dedent("""
+    import time
+    import numpy as np, gpumem
+    device = gpumem.select_device("host")
+    s, kept = gpumem.stream(), gpumem.mapped_array(4, "f4")
+    other = gpumem.pinned_array(4, "f4")
+
+    def body(y):
+        time.sleep(0.2)  # until the other thread waits for the array, and has it
+        for use in "kept[0]", "kept.device_view", "gpumem.to_device(kept, stream=s)":
+            try:
+                eval(use)
+                print(use, "has waited", flush=True)
+            except gpumem.GpuMemError as error:
+                print(use, error, flush=True)
+        gpumem.to_device(other, stream=s)  # free
+
+    kernel = gpumem.compile("GPUMEM_KERNEL uses(slice<float> y) { }", host=body)
+    kernel[1, 1, s](kept.device_view)
+    np.asarray(kept)
+    print("ends")
+""")
+
+
+def test_a_body_does_not_wait_for_a_thread_that_waits_for_it():
+    try:
+        done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired as late:
+        pytest.fail(f"it waits for ever after {late.output}")
+    refused = [line for line in done.stdout.splitlines() if "a callback or a kernel's body may not wait" in line]
+    assert len(refused) == 3 and "ends" in done.stdout, done.stdout + done.stderr
+
+
 def test_every_wait_asks_first():
     """One module waits and starts threads; it gives nothing to wait with to those who have not asked."""
     source = pathlib.Path(__file__).parents[1] / "src"
