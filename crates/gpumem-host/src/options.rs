@@ -26,7 +26,8 @@ pub enum Schedule {
     Concurrent,
     /// No threads: every call is a point at which a seeded random choice decides which streams run how far. Work is
     /// delayed as long as is legal, reordered between streams in every legal way, and torn into pieces that
-    /// interleave with other streams. The same program on one thread with the same seed gets the same schedule.
+    /// interleave with other streams. Kernels run only in calls that wait or query, as their bodies may use what another call has
+    /// locked. The same program on one thread with the same seed gets the same schedule.
     Adversarial {
         /// Where the choices come from.
         seed: u64,

@@ -116,27 +116,50 @@ fn some_seeds_run_nothing_until_it_is_waited_for_and_some_everything() {
     let (mut lazy, mut eager) = (0, 0);
     for seed in 0..MANY {
         let device = adversarial(seed);
+        let buffers = [allocate(&device, 64), allocate(&device, 64)];
+        let streams = [stream(&device), stream(&device)];
+        for value in 0..10 {
+            streams.iter().zip(&buffers).for_each(|(stream, buffer)| fill(stream, buffer, value));
+        }
+        let begun: HashSet<_> =
+            device.schedule_trace().iter().map(|step| (step.stream, step.command)).collect();
+        match begun.len() {
+            0 => lazy += 1,
+            20 => eager += 1,
+            _ => {}
+        }
+        device.synchronize().unwrap();
+        buffers.into_iter().for_each(|buffer| release(&device, buffer));
+    }
+    assert!(lazy > 0 && eager > 0, "{lazy} lazy and {eager} eager schedules");
+}
+
+/// The caller may hold locks in calls that do not wait, and the body may ask for them.
+#[test]
+fn kernels_run_only_in_calls_that_wait_or_query() {
+    for seed in 0..MANY {
+        let device = adversarial(seed);
         let count = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&count);
         let body = kernel(&device, move |_| {
             seen.fetch_add(1, Ordering::Relaxed);
             Ok(())
         });
-        let streams = [stream(&device), stream(&device)];
-        for _ in 0..10 {
+        let (buffer, streams) = (allocate(&device, 64), [stream(&device), stream(&device)]);
+        for value in 0..10 {
             streams.iter().for_each(|stream| launch(stream, &body).unwrap());
+            fill(&streams[0], &buffer, value);
+            let mark = event(&device);
+            streams[0].record(&mark).unwrap();
+            streams[1].wait(&mark).unwrap();
         }
-        match count.load(Ordering::Relaxed) {
-            0 => lazy += 1,
-            20 => eager += 1,
-            _ => {}
-        }
+        assert_eq!(count.load(Ordering::Relaxed), 0);
         streams[0].synchronize().unwrap();
         assert!(count.load(Ordering::Relaxed) >= 10);
-        device.synchronize().unwrap();
+        assert!((0..5_000).any(|_| streams[1].query().unwrap()), "seed {seed}");
         assert_eq!(count.load(Ordering::Relaxed), 20);
+        release(&device, buffer);
     }
-    assert!(lazy > 0 && eager > 0, "{lazy} lazy and {eager} eager schedules");
 }
 
 #[test]

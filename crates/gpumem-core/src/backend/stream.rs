@@ -10,6 +10,9 @@ const FUTURES: &str = "futures of the host as work of a stream";
 
 /// A queue of work on one device. Work that is enqueued on one stream runs in order.
 ///
+/// Only waits and queries may run the host body of a kernel on the calling thread: in other calls the caller holds locks, which the
+/// body may ask for.
+///
 /// # Safety
 /// * When a wait or a query says that the work is done, none of it uses memory any more.
 /// * Work uses only the memory of its arguments, and runs after that which was enqueued before it. An event that another

@@ -1,6 +1,8 @@
 //! The adversarial schedule: it has no threads, and every call chooses at random which work runs.
 //!
-//! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device.
+//! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device. The caller's own
+//! locks may be held during a call, and a kernel may ask for them: so kernels run only in calls that wait or query, which are made
+//! without locks.
 
 use super::{
     Command, Engine, Fault, Item, Mark, Progress, Queue, Random,
@@ -114,7 +116,7 @@ impl Deterministic {
     /// Begins one step of any stream that can run.
     fn begin_any(&mut self) -> Option<Piece> {
         let all = self.runnable();
-        self.pick(all).and_then(|queue| self.begin(queue))
+        self.pick(all).and_then(|queue| self.begin(queue, true))
     }
 
     fn runnable(&mut self) -> Vec<Arc<Queue>> {
@@ -124,6 +126,7 @@ impl Deterministic {
     /// Chooses at a call that waits for nothing.
     fn choose_freely(&mut self) -> Option<Arc<Queue>> {
         let mut candidates = self.runnable();
+        candidates.retain(|queue| !lock(&queue.state).is_kernel_next());
         if let Policy::Starve { of, which } = self.policy {
             candidates.retain(|queue| queue.number % of != which);
         }
@@ -166,9 +169,12 @@ impl Deterministic {
         }
     }
 
-    /// Takes a piece out of a stream. `None` if another thread was faster.
-    fn begin(&mut self, queue: Arc<Queue>) -> Option<Piece> {
+    /// Takes a piece out of a stream, also of a kernel if those may run. `None` if another thread was faster.
+    fn begin(&mut self, queue: Arc<Queue>, with_kernels: bool) -> Option<Piece> {
         let mut state = lock(&queue.state);
+        if !with_kernels && state.is_kernel_next() {
+            return None;
+        }
         let (submission, chunk) = (queue.completed() + 1, state.chunks);
         let Next::Ready(fault) = queue.next(&state) else { return None };
         let part = queue.take(&mut state, |left, chunks| {
@@ -244,7 +250,7 @@ impl Adversary for Engine {
 }
 
 impl Engine {
-    /// A call of the device: lets the schedule take some steps.
+    /// A call of the device: lets the schedule take some steps. No kernel runs, as the caller may hold locks.
     pub(crate) fn point(&self) {
         let Some(adversary) = self.adversary() else { return };
         let steps = {
@@ -258,7 +264,7 @@ impl Engine {
         for _ in 0..steps {
             let mut choice = lock(adversary);
             let Some(queue) = choice.choose_freely() else { break };
-            let piece = choice.begin(queue);
+            let piece = choice.begin(queue, false);
             drop(choice);
             if let Some(piece) = piece {
                 piece.run();
@@ -281,7 +287,7 @@ impl Engine {
             needed = mark.queue;
         }
         let mut choice = lock(adversary);
-        let piece = choice.choose_towards(&needed).and_then(|queue| choice.begin(queue));
+        let piece = choice.choose_towards(&needed).and_then(|queue| choice.begin(queue, true));
         drop(choice);
         match (piece, foreign) {
             (Some(piece), _) => {

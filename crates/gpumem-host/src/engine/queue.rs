@@ -296,6 +296,11 @@ impl Queue {
 }
 
 impl State {
+    /// Whether the first command is a kernel, whose body is code of the user.
+    pub(crate) fn is_kernel_next(&self) -> bool {
+        matches!(self.pending.front(), Some(Item { command: Command::Launch(_), .. }))
+    }
+
     /// Whether the queue is to be put on the workers' list. Says so to one caller only.
     pub(crate) fn take_listing(&mut self) -> bool {
         let list = !self.busy && !self.listed && !self.parked && !self.pending.is_empty();

@@ -63,7 +63,8 @@ impl<B: Backend> Timeline<B> {
         let last = self.last_submission();
         let is_done = self.poll(last)?;
         if is_done && self.survives_faults() {
-            self.with_raw("query", Stream::query)?;
+            let raw = self.queue.lock().raw.clone().ok_or_else(|| stale(&self.context, "query"))?;
+            self.context.note_loss(raw.query())?;
         }
         match self.failed.untold(last).filter(|_| is_done) {
             Some(error) => Err(self.context.place(error)),
@@ -91,34 +92,41 @@ impl<B: Backend> Timeline<B> {
 
     /// Whether `submission` is over, asking the driver. Never blocks. [`check_submissions`](Self::check_submissions) then tells how
     /// it ended.
+    ///
+    /// The driver is asked without the lock: one without threads may run kernels meanwhile, whose bodies may use the stream.
     pub fn poll(&self, submission: u64) -> Result<bool> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(true);
         }
-        let (answer, covers) = {
-            let mut queue = self.queue.lock();
-            if self.is_whole_device && !queue.events.has(submission) {
-                match self.record(&mut queue) {
-                    Err(error) if is_unsupported(&error) => return Ok(false),
-                    recorded => recorded?,
-                }
+        let mut queue = self.queue.lock();
+        if self.is_whole_device && !queue.events.has(submission) {
+            match self.record(&mut queue) {
+                Err(error) if is_unsupported(&error) => return Ok(false),
+                recorded => recorded?,
             }
+        }
+        if !queue.events.has(submission) {
+            let (raw, last) = (queue.raw.clone(), queue.submission);
+            drop(queue);
+            match raw.map(|raw| raw.query()) {
+                Some(Ok(false)) if submission < last => {}
+                Some(Ok(false)) => return Ok(false),
+                Some(answer) => return self.conclude(last, answer),
+                None => return Err(stale(&self.context, "query")),
+            }
+            queue = self.queue.lock();
             if !queue.events.has(submission) {
-                let raw = queue.raw.clone();
-                let last = queue.submission;
-                match raw.map(|raw| raw.query()) {
-                    Some(Ok(false)) if submission < last => queue.record(&self.context).map(drop)?,
-                    Some(Ok(false)) => return Ok(false),
-                    Some(answer) => return self.conclude(last, answer),
-                    None => return Err(stale(&self.context, "query")),
-                }
+                queue.record(&self.context)?;
             }
-            match queue.events.find(submission) {
-                Some((covers, recorded)) => (recorded.event().map_or(Ok(true), Event::query), *covers),
-                None => return Ok(true),
+        }
+        let event = queue.event_for(submission);
+        drop(queue);
+        match event {
+            Some(WaitTarget::Event { submission, recorded }) => {
+                self.conclude(submission, recorded.event().map_or(Ok(true), Event::query))
             }
-        };
-        self.conclude(covers, answer)
+            _ => Ok(true),
+        }
     }
 
     /// Draws the conclusion from the driver's answer about `submission`.

@@ -91,3 +91,33 @@ fn a_body_that_waits_gets_an_error_on_every_thread() {
         Err(mpsc::RecvTimeoutError::Disconnected) => panic!("a call was not refused"),
     }
 }
+
+/// Calls that wait for nothing, of the kernel's own stream.
+const ASKED: &[(&str, Call)] = &[
+    ("query", |t| t.stream.query().map(drop)),
+    ("record an event", |t| t.stream.record_event()?.query().map(drop)),
+    ("device_array", |t| t.stream.device_array::<u32, _>(8).map(drop)),
+    ("copy_to_host", |t| t.stream.copy_to_host(&t.array).map(drop)),
+    ("add_callback", |t| t.stream.add_callback(|_| ())),
+    ("use of a new stream", |t| t.device.stream()?.copy_to_host(&t.array).map(drop)),
+];
+
+#[test]
+fn a_body_may_ask_its_own_stream_on_every_schedule() {
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let adversarial = (0..20).map(|seed| HostOptions::new().adversarial(seed));
+        for options in [HostOptions::new()].into_iter().chain(adversarial) {
+            for (name, call) in ASKED {
+                println!("{name} {options:?}");
+                assert!(run(&options, 1, *call).iter().all(Result::is_ok), "{name}");
+            }
+        }
+        done.send(()).unwrap();
+    });
+    match ended.recv_timeout(Duration::from_secs(120)) {
+        Ok(()) => {}
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a body waits for itself"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => panic!("a call was refused"),
+    }
+}
