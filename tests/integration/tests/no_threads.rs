@@ -2,7 +2,9 @@
 #![cfg(all(target_os = "linux", feature = "host"))]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use gpumem::{Device, ErrorKind, Result, Stream};
+use gpumem::{Device, ErrorKind, Result, Stream, kernel::config_for_items};
+use gpumem_host::{Host, HostOptions};
+use gpumem_integration::calling;
 use std::{fs, sync::mpsc, thread, time::Duration};
 
 /// Less than the stack of a thread, and enough for the allocations of a call.
@@ -58,6 +60,23 @@ fn add_callback_without_a_thread() -> (bool, bool) {
     (is_refused(refused), is_refused(told.recv().unwrap()))
 }
 
+/// Runs a kernel whose body uses its own stream, on a device that gets no worker thread. Returns whether the body could, and what
+/// the stream says when it is asked again and again.
+fn launch_without_a_thread() -> (bool, Result<bool>) {
+    let raw = Host::open_with(&HostOptions::new()).unwrap();
+    let device = gpumem_runtime::Device::<Host>::from_raw(raw);
+    let stream = device.stream().unwrap();
+    let (sender, told) = mpsc::channel();
+    let own = stream.clone();
+    let kernel = calling(move || sender.send(own.query().is_ok()).unwrap()).load(&device).unwrap();
+    let before = limit_address_space();
+    let launched = kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (0,));
+    let ended = launched
+        .and_then(|()| (0..1000).map(|_| stream.query()).find(|end| !matches!(end, Ok(false))).unwrap());
+    set_limit(before);
+    (told.try_recv().unwrap(), ended)
+}
+
 /// Calls an operation that the other rank does not call, and whose deadline no thread can keep. Returns its error, and what has
 /// threads.
 #[cfg(feature = "collectives")]
@@ -81,6 +100,7 @@ fn reduce_without_a_thread() -> (Option<gpumem::Error>, impl Sized) {
 fn what_gets_no_thread_is_an_error_and_not_waited_for() {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
+        assert_eq!(launch_without_a_thread(), (true, Ok(true)), "the body waits for the thread that runs it");
         #[cfg(feature = "collectives")]
         let _threads = {
             let (error, threads) = reduce_without_a_thread();

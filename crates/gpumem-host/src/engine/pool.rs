@@ -69,9 +69,12 @@ impl Pool {
             let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
             drop(state);
             tracing::warn!("no worker thread could be started: {why}");
-            // Without a single worker the work is done here: late is better than never.
+            // Without a single worker the work is done here: late is better than never. Kernels are left to calls that wait or
+            // query, as the caller may hold locks, which their bodies may ask for.
             for queue in stranded {
-                while let Ran::Budget = queue.run(u64::MAX, TURN, true) {}
+                if queue.run_without_kernels() {
+                    lock(&self.state).ready.push_back(queue);
+                }
             }
         }
     }
@@ -110,9 +113,20 @@ impl Pool {
         }
     }
 
-    /// Lets the workers end when no work is left. Later work still finds or starts one.
+    /// Whether nothing runs by itself.
+    pub(crate) fn has_no_worker(&self) -> bool {
+        lock(&self.state).alive == 0
+    }
+
+    /// Lets the workers end when no work is left. Later work still finds or starts one. What is left to no worker runs here.
     pub(crate) fn close(&self) {
-        lock(&self.state).closed = true;
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let left = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
+        drop(state);
         self.work.notify_all();
+        for queue in left {
+            while let Ran::Budget = queue.run(u64::MAX, TURN, true) {}
+        }
     }
 }

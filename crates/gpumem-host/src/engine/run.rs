@@ -1,7 +1,7 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
 use super::{
-    Command, Engine, Fault, Item, Mark, Progress, Queue,
+    Command, Engine, Fault, Item, Mark, Pool, Progress, Queue,
     step::{Next, Outcome},
 };
 use crate::error::error;
@@ -31,6 +31,8 @@ pub(crate) enum Ran {
     Waits(Mark),
     /// The first command is a future that waits to be woken.
     Parked,
+    /// The first command is a kernel, which must not run now.
+    Kernel,
 }
 
 impl Queue {
@@ -107,7 +109,16 @@ impl Queue {
     }
 
     /// Runs commands up to the submission index `until`, at most `budget` of them.
-    pub(crate) fn run(self: &Arc<Self>, until: u64, mut budget: usize, worker: bool) -> Ran {
+    pub(crate) fn run(self: &Arc<Self>, until: u64, budget: usize, worker: bool) -> Ran {
+        self.run_some(until, budget, worker, true)
+    }
+
+    /// Runs all commands of a listed stream up to a kernel. Tells whether there is one: the stream is to be listed again.
+    pub(super) fn run_without_kernels(self: &Arc<Self>) -> bool {
+        matches!(self.run_some(u64::MAX, usize::MAX, true, false), Ran::Kernel)
+    }
+
+    fn run_some(self: &Arc<Self>, until: u64, mut budget: usize, worker: bool, with_kernels: bool) -> Ran {
         let mut state = lock(&self.state);
         if worker {
             state.listed = false;
@@ -126,6 +137,10 @@ impl Queue {
             }
             if budget == 0 && !state.pending.is_empty() {
                 break Ran::Budget;
+            }
+            if !with_kernels && state.is_kernel_next() {
+                state.listed = true;
+                break Ran::Kernel;
             }
             match self.next(&state) {
                 Next::Busy => return Ran::Busy,
@@ -205,7 +220,7 @@ impl Queue {
                 Ran::Waits(_) | Ran::Parked if link.queue.completed() != before => return true,
                 Ran::Waits(mark) => link = mark,
                 Ran::Parked => return self.engine.process().step_adversaries(),
-                Ran::Busy => return false,
+                Ran::Busy | Ran::Kernel => return false,
             }
         }
     }
@@ -215,6 +230,9 @@ impl Queue {
         self.engine.point();
         if self.completed() >= submission {
             return true;
+        }
+        if self.engine.pool().is_some_and(Pool::has_no_worker) {
+            self.help(submission);
         }
         let mut link = Mark::new(self, submission);
         loop {
