@@ -18,14 +18,16 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()>;
 
     /// Enqueues the operations of several ranks that this thread drives: none of them needs a later call of the thread to go
-    /// on. The parts are of this engine.
-    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Result<()> {
+    /// on. The parts are of this engine. Returns an outcome for each: operations of one rank may take place where those of another
+    /// fail.
+    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<()>> {
         // What one rank may not call, none calls.
-        parts.iter().try_for_each(RankCalls::check)?;
+        if let Err(error) = parts.iter().try_for_each(RankCalls::check) {
+            return vec![Err(error); parts.len()];
+        }
         // Each rank calls its operations, also after those of another one have failed: what it had left out would be met by
         // its next operation.
-        let called = parts.iter().map(|part| part.engine.enqueue(part.stream, part.operation, part.calls));
-        called.fold(Ok(()), Result::and)
+        parts.iter().map(|part| part.engine.enqueue(part.stream, part.operation, part.calls)).collect()
     }
 
     /// The type of the engine, for calls with several ends of it.

@@ -104,11 +104,13 @@ impl<B: Backend> Communicator<B> {
         let value = body(&mut groups)?;
         let parts = groups.iter().filter_map(|group| group.part().transpose());
         let parts: Vec<RankCalls<'_, B>> = parts.collect::<Result<_>>()?;
-        if let Some(first) = parts.first() {
-            first.engine.enqueue_all(&parts)?;
-        }
+        let enqueued = parts.first().map(|first| first.engine.enqueue_all(&parts)).unwrap_or_default();
         drop(parts);
-        let unpacked: Vec<Result<()>> = groups.iter_mut().map(Group::unpack).collect();
+        // What a rank receives is copied where it belongs, also where the operations of another rank have failed.
+        let called = groups.iter_mut().filter(|group| !group.calls.is_empty()).zip(&enqueued);
+        let unpacked: Vec<Result<()>> =
+            called.filter(|(_, enqueued)| enqueued.is_ok()).map(|(group, _)| group.unpack()).collect();
+        enqueued.into_iter().collect::<Result<()>>()?;
         unpacked.into_iter().collect::<Result<()>>()?;
         Ok(value)
     }

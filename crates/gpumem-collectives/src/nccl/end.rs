@@ -36,7 +36,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }])
     }
 
-    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Result<()> {
+    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<()>> {
         let own = parts.iter().map(|part| {
             let end = part.engine.as_any().downcast_ref::<Self>();
             let RankCalls { stream, operation, calls, .. } = *part;
@@ -44,13 +44,11 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         });
         let Some(own) = own.collect::<Option<Vec<_>>>() else {
             let why = "the ranks belong to different engines";
-            return Err(self
-                .0
-                .device
-                .core_by(crate::KEY)
-                .error("group_all", ErrorKind::InvalidArgument { why }));
+            let core = self.0.device.core_by(crate::KEY);
+            return vec![Err(core.error("group_all", ErrorKind::InvalidArgument { why })); parts.len()];
         };
-        enqueue::enqueue(&own)
+        // The library takes all of them or none.
+        vec![enqueue::enqueue(&own); parts.len()]
     }
 
     fn as_any(&self) -> &dyn Any {

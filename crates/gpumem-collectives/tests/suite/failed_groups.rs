@@ -92,3 +92,25 @@ fn a_rank_that_fails_in_a_group_of_all_holds_no_other_rank_back() {
         assert!(all.iter().all(|(comm, _)| comm.recent().len() == 2), "{seed:?}");
     }
 }
+
+#[test]
+fn a_rank_gets_what_it_receives_where_another_of_the_same_thread_fails() {
+    for seed in seeds(6) {
+        let mut all = ranks_with(4, seed, &patient());
+        drop(all.pop());
+        let [(first, to), (second, other), (third, from)] = &all[..] else { panic!("three ranks are left") };
+        for step in [1, 2] {
+            let (sent, lost) = (from.to_device(&[7, 8]).unwrap(), other.to_device(&[9]).unwrap());
+            third.send(from, &sent, 0).unwrap();
+            let mut received = to.device_array::<i32, _>(4).unwrap();
+            let mut places = received.slice_mut(ndarray::s![..2 * step;step as isize]).unwrap();
+            let grouped = Communicator::group_all(&[(first, to), (second, other)], |groups| {
+                groups[0].receive(&mut places, 2)?;
+                groups[1].send(&lost, 3)
+            });
+            let failure = failed(grouped);
+            assert!(matches!(failure.cause, CollectiveCause::PeerLost { rank: 3, .. }), "{seed:?}");
+            assert_eq!(places.copy_to_host().unwrap().to_vec(), [7, 8], "every {step}, {seed:?}");
+        }
+    }
+}
