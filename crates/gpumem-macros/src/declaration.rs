@@ -111,40 +111,42 @@ pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStrea
 /// The claim that `__gpumem` is gpumem: its scope does not compile if one of these names is another's. All that the expansion
 /// calls belongs to them, by a path.
 pub(crate) fn origin() -> TokenStream {
+    // In a block of its own: no name of the user's means this structure.
     quote! {
-        struct __Origin;
-        // SAFETY: there is nothing to promise.
-        #[allow(clippy::undocumented_unsafe_blocks)]
-        unsafe impl __gpumem::Origin for __Origin {
-            fn __gpumem_names<T>(
-                _: (
-                    &dyn __gpumem::DeviceType,
-                    &dyn __gpumem::Load<(), Elem = ()>,
-                    &dyn __gpumem::Store<(), Elem = ()>,
-                    &dyn __gpumem::StoreLocal<(), Elem = ()>,
-                    &dyn __gpumem::Change<(), __gpumem::rust::primitive::u32>,
-                    &dyn __gpumem::Row,
-                    &dyn __gpumem::Grid,
-                ),
-                _: (
-                    __gpumem::Answer<T, T>,
-                    __gpumem::Calls<'_>,
-                    __gpumem::Constant,
-                    __gpumem::E,
-                    __gpumem::Fault,
-                    __gpumem::KernelDef<T>,
-                    __gpumem::Language,
-                    __gpumem::Parameter,
-                    __gpumem::Phases<'_>,
-                    __gpumem::PrintedProgram,
-                    __gpumem::Private<T>,
-                    __gpumem::S,
-                    __gpumem::Witness<T>,
-                    __gpumem::WorkItem<'_>,
-                    __gpumem::WorkItemIds<'_>,
-                ),
-            ) {}
-        }
+        const _: () = {
+            struct __Origin;
+            // SAFETY: there is nothing to promise.
+            #[allow(clippy::undocumented_unsafe_blocks)]
+            unsafe impl __gpumem::Origin for __Origin {
+                fn __gpumem_names<T>(
+                    _: (
+                        &dyn __gpumem::DeviceType,
+                        &dyn __gpumem::Load<(), Elem = ()>,
+                        &dyn __gpumem::Store<(), Elem = ()>,
+                        &dyn __gpumem::StoreLocal<(), Elem = ()>,
+                        &dyn __gpumem::Change<(), __gpumem::rust::primitive::u32>,
+                        &dyn __gpumem::Row,
+                        &dyn __gpumem::Grid,
+                    ),
+                    _: (
+                        __gpumem::Calls<'_>,
+                        __gpumem::Constant,
+                        __gpumem::E,
+                        __gpumem::Fault,
+                        __gpumem::KernelDef<T>,
+                        __gpumem::Language,
+                        __gpumem::Parameter,
+                        __gpumem::Phases<'_>,
+                        __gpumem::PrintedProgram,
+                        __gpumem::Private<T>,
+                        __gpumem::S,
+                        __gpumem::Witness<T>,
+                        __gpumem::WorkItem<'_>,
+                        __gpumem::WorkItemIds<'_>,
+                    ),
+                ) {}
+            }
+        };
     }
 }
 

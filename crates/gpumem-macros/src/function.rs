@@ -100,8 +100,10 @@ fn pieces(
     let inline =
         attrs.iter().all(|attribute| !attribute.path().is_ident("inline")).then(|| quote!(#[inline]));
     let heads = heads(parameters);
-    let plain = parameters.iter().map(|parameter| Parameter { mutable: false, ..parameter.clone() });
-    let plain = self::heads(&plain.collect::<Vec<_>>());
+    let types = parameters.iter().map(|Parameter { ty, kind, .. }| match kind {
+        ParameterKind::Array => quote_spanned!(ty.span()=> &#ty),
+        _ => quote!(#ty),
+    });
     let used = generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Type(ty) => Some(ty.ident.clone()),
         _ => None,
@@ -119,13 +121,9 @@ fn pieces(
     let result = result(function);
     let program = program.map_or(quote!(loop {}), TokenStream::clone);
     let instance = quote_spanned!(name.span()=> #name);
-    let operation = operation(parameters, &result, &impl_generics, name, &type_generics, clauses);
     let origin = origin();
     let conditions: Vec<_> = attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
     let turbofish = type_generics.as_turbofish();
-    let arguments = parameters.iter().map(|parameter| &parameter.name);
-    // At the user's name, so that errors about the arguments show the user's function.
-    let call = Ident::new("__call", name.span());
     quote! {
         #(#attrs)*
         // The user's body is a block in this one.
@@ -153,54 +151,24 @@ fn pieces(
             impl #impl_generics #name #type_generics #clauses {
                 #[doc(hidden)]
                 #[inline(always)]
-                #vis fn #call(_: &__gpumem::Witness<Self>, #(#plain),*) -> __gpumem::Answer<Self, #result> {
-                    let __answer = #name #turbofish (#(#arguments),*);
-                    // SAFETY: the function has given it.
-                    unsafe { __gpumem::Answer::new(__answer) }
+                #vis fn __witness() -> __gpumem::Witness<Self> {
+                    __gpumem::Witness::new()
                 }
             }
 
-            #operation
-
             // SAFETY: the tree is that of the function.
             unsafe impl #impl_generics __gpumem::DeviceFunction for #name #type_generics #clauses {
+                type Pointer = fn(#(#types),*) -> #result;
+
+                #[inline(always)]
+                fn pointer() -> Self::Pointer {
+                    #name #turbofish
+                }
+
                 fn program(__calls: &__gpumem::Calls<'_>) -> __gpumem::PrintedProgram {
                     #program
                 }
             }
         };
-    }
-}
-
-/// Implements the trait by which generic kernels take a function of one value, or of two.
-fn operation(
-    parameters: &[Parameter],
-    result: &TokenStream,
-    impl_generics: &syn::ImplGenerics<'_>,
-    name: &Ident,
-    type_generics: &syn::TypeGenerics<'_>,
-    clauses: Option<&syn::WhereClause>,
-) -> TokenStream {
-    if parameters.iter().any(|parameter| parameter.kind == ParameterKind::Array) {
-        return TokenStream::new();
-    }
-    let types: Vec<_> = parameters.iter().map(|parameter| &parameter.ty).collect();
-    let (operation, names) = match types.len() {
-        1 => (quote!(UnaryFunction), vec![quote!(a)]),
-        2 => (quote!(BinaryFunction), vec![quote!(a), quote!(b)]),
-        _ => return TokenStream::new(),
-    };
-    let call = Ident::new("__call", name.span());
-    quote! {
-        // SAFETY: it calls the function.
-        unsafe impl #impl_generics __gpumem::#operation<#(#types),*> for #name #type_generics #clauses {
-            type Output = #result;
-
-            #[inline(always)]
-            fn __call(witness: &__gpumem::Witness<Self>, #(#names: #types),*) -> __gpumem::Answer<Self, #result> {
-                // The function beside the trait, which comes first.
-                Self::#call(witness, #(#names),*)
-            }
-        }
     }
 }

@@ -200,7 +200,7 @@ fn hides_names(ty: TokenStream) -> Option<Span> {
     let mut last = None;
     for token in ty {
         let found = match &token {
-            TokenTree::Ident(name) if *name == "__gpumem" || *name == "__Origin" => Some(name.span()),
+            TokenTree::Ident(name) if *name == "__gpumem" => Some(name.span()),
             TokenTree::Punct(mark) if mark.as_char() == '!' => last,
             TokenTree::Group(group) => hides_names(group.stream()),
             _ => None,

@@ -1,8 +1,8 @@
 //! The functions that the kernels are generic over.
 
 use crate::kernel::{
-    DeviceType, Numeric, UnaryFunction,
-    codegen::{Answer, Calls, DeviceFunction, E, Parameter, PrintedProgram, S, Witness},
+    DeviceType, Numeric,
+    codegen::{Calls, DeviceFunction, E, Parameter, PrintedProgram, S},
 };
 use gpumem_macros::device;
 use half::{bf16, f16};
@@ -60,8 +60,15 @@ pub(crate) enum Cast<T, U> {
     Never(PhantomData<fn(T) -> U>),
 }
 
-// SAFETY: the tree is `x as U`.
+// SAFETY: both are `x as U`: all implementations of `CastTo` are below.
 unsafe impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
+    type Pointer = fn(T) -> U;
+
+    #[inline(always)]
+    fn pointer() -> fn(T) -> U {
+        T::cast_to
+    }
+
     fn program(_: &Calls<'_>) -> PrintedProgram {
         static BODY: &[S] = &[S::Give(&E::Cast(0, 1, &E::Var("x")))];
         let (from, to) = (<T as DeviceType>::device_type(), <U as DeviceType>::device_type());
@@ -75,17 +82,6 @@ unsafe impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
             functions: Vec::new(),
             body: BODY,
         }
-    }
-}
-
-// SAFETY: `x as U`, of which all implementations are below.
-unsafe impl<T: CastTo<U>, U: Numeric> UnaryFunction<T> for Cast<T, U> {
-    type Output = U;
-
-    #[inline(always)]
-    fn __call(_: &Witness<Self>, x: T) -> Answer<Self, U> {
-        // SAFETY: `x as U`.
-        unsafe { Answer::new(x.cast_to()) }
     }
 }
 

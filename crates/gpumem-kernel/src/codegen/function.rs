@@ -4,73 +4,60 @@
 //! type, so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
 use super::{Form, Language, PrintedProgram, TypeInfo, Witness};
-use std::{any::type_name, cell::RefCell, marker::PhantomData, rc::Rc};
+use std::{any::type_name, cell::RefCell, rc::Rc};
 
 /// The type beside a function with `#[device]`.
 ///
 /// # Safety
-/// The program is the function's, as `#[device]` writes it: it is printed into the source of every kernel that calls it.
-pub unsafe trait DeviceFunction {
+/// The program is that of the function that the pointer leads to, as `#[device]` writes both: the host calls the pointer, and the
+/// program is printed into the source of every kernel that calls it.
+pub unsafe trait DeviceFunction: Sized {
+    /// How the host calls it.
+    type Pointer;
+
+    #[doc(hidden)]
+    fn pointer() -> Self::Pointer;
+
     /// Its tree, within the functions that lead to it.
     fn program(calls: &Calls<'_>) -> PrintedProgram;
+
+    /// By this, a generic kernel names the function that it is given.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn __witness() -> Witness<Self> {
+        Witness::new()
+    }
 }
 
 /// A function with `#[device]` that takes one value, as a type of the function's name: `map::<square>()`. A generic kernel
 /// calls it by the name of its type parameter.
-///
-/// # Safety
-/// [`__call`](Self::__call) is the function of [`DeviceFunction::program`], which takes one `A` and gives an
-/// [`Output`](Self::Output).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kernel function of one `{A}`",
     note = "write `#[gpumem::device] fn name(x: {A}) -> ..`, and name it without parentheses: `map::<name>()`"
 )]
-pub unsafe trait UnaryFunction<A>: DeviceFunction + Sized {
+pub trait UnaryFunction<A>: DeviceFunction<Pointer = fn(A) -> <Self as UnaryFunction<A>>::Output> {
     type Output;
+}
 
-    #[doc(hidden)]
-    fn __call(witness: &Witness<Self>, a: A) -> Answer<Self, Self::Output>;
+#[diagnostic::do_not_recommend]
+impl<F: DeviceFunction<Pointer = fn(A) -> R>, A, R> UnaryFunction<A> for F {
+    type Output = R;
 }
 
 /// As [`UnaryFunction`], of two values.
-///
-/// # Safety
-/// [`__call`](Self::__call) is the function of [`DeviceFunction::program`], which takes an `A` and a `B` and gives an
-/// [`Output`](Self::Output).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kernel function of a `{A}` and a `{B}`",
     note = "write `#[gpumem::device] fn name(x: {A}, y: {B}) -> ..`, and name it without parentheses: `zip_map::<name, _, _>(..)`"
 )]
-pub unsafe trait BinaryFunction<A, B>: DeviceFunction + Sized {
+pub trait BinaryFunction<A, B>:
+    DeviceFunction<Pointer = fn(A, B) -> <Self as BinaryFunction<A, B>>::Output>
+{
     type Output;
-
-    #[doc(hidden)]
-    fn __call(witness: &Witness<Self>, a: A, b: B) -> Answer<Self, Self::Output>;
 }
 
-/// What the function beside the type `F` has given: a kernel calls `path::__call`, and the path is the user's.
-#[derive(Debug)]
-pub struct Answer<F, R>(R, PhantomData<fn(F)>);
-
-impl<F, R> Answer<F, R> {
-    /// The answer of the function.
-    ///
-    /// # Safety
-    /// The function beside `F` has given this value.
-    #[inline(always)]
-    pub unsafe fn new(value: R) -> Self {
-        Self(value, PhantomData)
-    }
-
-    #[inline(always)]
-    pub fn value(self) -> R {
-        self.0
-    }
-
-    /// The value of the function that a witness has seen.
-    pub fn of(self, _: &Witness<F>) -> R {
-        self.0
-    }
+#[diagnostic::do_not_recommend]
+impl<F: DeviceFunction<Pointer = fn(A, B) -> R>, A, B, R> BinaryFunction<A, B> for F {
+    type Output = R;
 }
 
 /// The address of [`DeviceFunction::program`], and what it has given.
@@ -105,6 +92,18 @@ impl<'c> Calls<'c> {
 }
 
 impl Language {
+    /// The function of a witness. A kernel gets this from `path::__witness`, and the path is the user's: whatever that is, the
+    /// host calls the function of the type that device code has, too.
+    #[inline(always)]
+    pub fn called<F: DeviceFunction>(_: Witness<F>) -> F::Pointer {
+        F::pointer()
+    }
+
+    /// The same, which a witness sees.
+    pub fn called_as<F: DeviceFunction>(_: Witness<F>, _: &Witness<F>) -> F::Pointer {
+        F::pointer()
+    }
+
     /// The tree of the function that a witness has seen.
     pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> Rc<PrintedProgram> {
         let name = type_name::<F>();

@@ -27,7 +27,7 @@ pub use super::{HostForm, KernelDef};
 pub use crate::{__device_enum as device_enum, __device_record as device_record};
 pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
-pub use function::{Answer, BinaryFunction, Calls, DeviceFunction, UnaryFunction};
+pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{
     Change, Fault, Load, LocalArray, Phases, Position, Private, Store, StoreLocal, WorkItem, WorkItemIds,

@@ -12,8 +12,8 @@
 //!   traits that are in the user's scope. A module's functions could not be told from others of the same signature.
 
 use super::{
-    Answer, Calls, Change, Constant, DeviceType, E, Fault, Grid, KernelDef, Load, Parameter, Phases,
-    PrintedProgram, Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
+    Calls, Change, Constant, DeviceType, E, Fault, Grid, KernelDef, Load, Parameter, Phases, PrintedProgram,
+    Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
 };
 
 /// The functions of the kernels' language that belong to no other type.
@@ -38,7 +38,6 @@ pub unsafe trait Origin {
             &dyn Grid,
         ),
         types: (
-            Answer<T, T>,
             Calls<'_>,
             Constant,
             E,

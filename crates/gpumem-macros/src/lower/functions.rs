@@ -1,6 +1,6 @@
 //! Calls of functions with `#[device]`, and functions that operations of waves and atomics take.
 
-use super::{Lower, Order, Value, error, function_witness, order_of};
+use super::{Lower, Order, Value, error, function_witness, in_brackets, order_of};
 use crate::{names::VariableKind, signature::Role};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -68,10 +68,11 @@ impl Lower {
         let hosts = values.iter().map(|(value, _)| &value.host);
         let seen = values.iter().map(|(value, _)| &value.witness);
         let trees = values.iter().map(|(value, _)| &value.tree);
+        let hosts = in_brackets(call, quote!(#(#hosts),*));
+        let seen = in_brackets(call, quote!(#(#seen),*));
         Ok(Value {
-            // By the same name as in the other copy, so that rustc tells a wrong argument once.
-            host: quote_spanned!(call.span()=> __gpumem::Answer::value(#path::__call(&__gpumem::Witness::new(), #(#hosts),*))),
-            witness: quote_spanned!(call.span()=> __gpumem::Answer::of(#path::__call(&#instance, #(#seen),*), &#instance)),
+            host: quote_spanned!(path.span()=> __gpumem::Language::called(#path::__witness())#hosts),
+            witness: quote_spanned!(path.span()=> __gpumem::Language::called_as(#path::__witness(), &#instance)#seen),
             tree: quote!(E::Invoke(#number, &[#(#trees),*])),
             before,
             order,

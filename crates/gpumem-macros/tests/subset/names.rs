@@ -216,3 +216,60 @@ fn an_assertion_is_told_as_it_was_written() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+#[gpumem::device]
+fn tripled(x: u32) -> u32 {
+    x * 3
+}
+
+/// Stands for a function by its witness alone.
+struct Alias;
+
+impl Alias {
+    fn __witness() -> gpumem::kernel::codegen::Witness<tripled> {
+        gpumem::kernel::codegen::Witness::new()
+    }
+
+    #[allow(dead_code)]
+    fn __call(_: &gpumem::kernel::codegen::Witness<tripled>, _: u32) -> u32 {
+        7
+    }
+}
+
+/// A type of the name of one in expansions, with a constant that all types have otherwise.
+enum __Origin {}
+
+#[allow(dead_code)]
+trait Width {
+    const WIDTH: u32 = 1000;
+}
+
+impl<T> Width for T {}
+
+impl __Origin {
+    const WIDTH: u32 = 5;
+}
+
+#[gpumem::device]
+fn widened(x: u32) -> u32 {
+    x + __Origin::WIDTH
+}
+
+#[gpumem::kernel]
+fn calls_by_names(y: Own<u32>) {
+    if global_id(0) < y.len() {
+        y[own()] = widened(Alias(y[own()]));
+    }
+}
+
+#[test]
+fn a_path_calls_one_function_on_all_devices() {
+    let device = Device::open("host").unwrap();
+    let kernel = calls_by_names().load(&device).unwrap();
+    let mut y = [2u32, 4];
+    kernel.launch(&device.stream().unwrap(), &config_for_items(2, 2), (InOut(&mut y),)).unwrap();
+    assert_eq!(y, [11, 17]);
+    let declared = calls_by_names();
+    let source = declared.source_text().unwrap();
+    assert!(source.contains("functions::tripled") && source.contains(" + 5u"), "{source}");
+}

@@ -4,7 +4,7 @@
 use super::{CHUNK, GROUP, TILE};
 use crate::kernel::{
     BinaryFunction, Numeric, Slice, SliceMut, UnaryFunction, Value,
-    codegen::{Fault, Phases, Witness},
+    codegen::{Fault, Phases},
 };
 
 /// The parameters of [`reduce`](super::reduce()).
@@ -28,7 +28,7 @@ where
     First: UnaryFunction<T, Output = A>,
     Join: BinaryFunction<A, A, Output = A>,
 {
-    let join = |a, b| Join::__call(&Witness::new(), a, b).value();
+    let join = Join::pointer();
     let (start, length, inner) = (start.0, *length as usize, *inner as usize);
     let mut eighths = [[start; PLACES]; 8];
     while phases.next_group() {
@@ -88,7 +88,7 @@ where
     Join: BinaryFunction<A, A, Output = A>,
 {
     let add = |sum: &mut A, value: T| {
-        *sum = Join::__call(&Witness::new(), *sum, First::__call(&Witness::new(), value).value()).value();
+        *sum = Join::pointer()(*sum, First::pointer()(value));
     };
     match across {
         1 => {
@@ -108,7 +108,7 @@ where
     T: Numeric,
     Before: BinaryFunction<T, T, Output = bool>,
 {
-    let before = |a, b| Before::__call(&Witness::new(), a, b).value();
+    let before = Before::pointer();
     let (length, inner) = (*length as usize, *inner as usize);
     while phases.next_group() {
         let group = phases.first();
@@ -162,7 +162,7 @@ where
         let start = (rest % tiles) * TILE;
         let from = ((rest / tiles) * length + start) * inner + group % inner;
         let count = TILE.min(length - start);
-        let first = |value| First::__call(&Witness::new(), value).value();
+        let first = First::pointer();
         let places = tile[..count].iter_mut();
         match inner {
             1 => places.zip(x.run(from, count)).for_each(|(place, value)| *place = first(value)),
@@ -190,7 +190,7 @@ where
             }
             neighbours.iter_mut().for_each(|place| *place = offset.plus(*place));
         }
-        let sums = tile[..count].iter().map(|sum| Last::__call(&Witness::new(), *sum).value());
+        let sums = tile[..count].iter().map(|sum| Last::pointer()(*sum));
         match inner {
             1 => out.set_run(from, sums),
             _ => sums.enumerate().for_each(|(k, sum)| out.set(from + k * inner, sum)),

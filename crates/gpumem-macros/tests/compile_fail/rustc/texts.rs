@@ -2,8 +2,8 @@
 #![deny(unsafe_code)]
 
 use gpumem::kernel::{
-    DeviceConst, UnaryFunction,
-    codegen::{Answer, Calls, DeviceFunction, DeviceType, E, PrintedProgram, S, Witness},
+    DeviceConst,
+    codegen::{Calls, DeviceFunction, DeviceType, E, PrintedProgram, S},
 };
 
 #[derive(Clone, Copy, gpumem::DeviceRecord)]
@@ -21,6 +21,10 @@ impl DeviceConst for Record {
 enum Evil {}
 
 impl DeviceFunction for Evil {
+    type Pointer = fn(u32) -> u32;
+    fn pointer() -> fn(u32) -> u32 {
+        |x| x
+    }
     fn program(_: &Calls<'_>) -> PrintedProgram {
         static BODY: &[S] = &[S::Do(&E::Var("*(volatile int*)0 = 42"))];
         PrintedProgram {
@@ -33,13 +37,6 @@ impl DeviceFunction for Evil {
             functions: vec![],
             body: BODY,
         }
-    }
-}
-
-impl UnaryFunction<u32> for Evil {
-    type Output = u32;
-    fn __call(_: &Witness<Self>, _: u32) -> Answer<Self, u32> {
-        loop {}
     }
 }
 
