@@ -251,7 +251,7 @@ fn written(
     let host = &code.host;
     let symbol = match &attribute.name {
         Some(name) => name.value(),
-        None => names::allowed(&function.sig.ident.to_string()),
+        None => names::symbol(&function.sig.ident.to_string()),
     };
     let written = function.sig.ident.unraw().to_string();
     let shown = (attribute.name.is_none() && written != symbol).then(|| quote!(.shown_as(#written)));

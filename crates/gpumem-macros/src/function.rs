@@ -4,12 +4,11 @@ use crate::{
     attribute::Attribute,
     declaration::{all_of, declare, origin, program},
     lower::{Code, Lower, refuse},
-    names,
     signature::{self, Parameter, ParameterKind, Role},
 };
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{GenericParam, ItemFn, ReturnType, spanned::Spanned};
+use syn::{GenericParam, ItemFn, ReturnType, ext::IdentExt, spanned::Spanned};
 
 /// The function; with errors, one of the same head beside them, so that its callers bring no errors of their own.
 pub(crate) fn expand(attribute: &Attribute, function: &ItemFn) -> TokenStream {
@@ -61,8 +60,8 @@ fn walked(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStream> 
     // Variables, not parameters of the closure: their witnesses are outside of it, and have their lifetimes.
     let given = heads(&parameters);
     let begin = quote!(#(let #given = __gpumem::Language::given();)* #seen);
-    let symbol = names::allowed(&function.sig.ident.to_string());
-    let tree = program(&symbol, &result, &parameters, &lower, &TokenStream::new(), &begin, &code);
+    let name = function.sig.ident.unraw().to_string();
+    let tree = program(&name, &result, &parameters, &lower, &TokenStream::new(), &begin, &code);
     Ok(pieces(attribute, function, &parameters, host, Some(&tree)))
 }
 
@@ -139,7 +138,7 @@ fn pieces(
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code, clippy::all)]
         #vis enum #instance<#(#declared),*> {
-            __Never(::core::marker::PhantomData<fn() -> (#(#used,)*)>),
+            __Never(#root::kernel::codegen::rust::marker::PhantomData<fn() -> (#(#used,)*)>),
         }
 
         #(#conditions)*

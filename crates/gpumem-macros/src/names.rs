@@ -1,5 +1,4 @@
-//! Names: which variable of the function each stands for, and what it is called in C++, where none is hidden and none is one of
-//! C++ or of the prelude.
+//! Names: which variable of the function each stands for, and what it is called in the tree, where none is hidden.
 //!
 //! rustc tells names apart by their letters and by the macro that wrote them, and a procedural macro cannot ask it. So what is
 //! found here is a guess, of which rustc asks for proof: [`Names::proof`] is the blocks, declarations and uses of the function
@@ -14,10 +13,11 @@ use std::{
 };
 use syn::{
     Block, Lifetime, Macro,
+    ext::IdentExt,
     visit::{self, Visit},
 };
 
-/// Words of C++, of its GPU dialects, and of what kernels print.
+/// Words of C++, of its GPU dialects, and of what kernels print: no names of kernels.
 const TAKEN: &str = " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class \
     compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default \
     delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable \
@@ -73,7 +73,8 @@ pub(crate) fn one_spelling(tokens: TokenStream) -> TokenStream {
 /// The names of one kernel.
 #[derive(Default)]
 pub(crate) struct Names {
-    used: HashSet<String>,
+    /// How many variables have had a name.
+    used: HashMap<String, usize>,
     scopes: Vec<Vec<(Key, Variable)>>,
     /// Declarations and labels so far.
     count: usize,
@@ -99,7 +100,7 @@ struct Written {
 /// A variable of the function.
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
-    /// Its name in C++.
+    /// Its name in the tree.
     pub name: String,
     pub kind: VariableKind,
     /// The number of its witness.
@@ -124,8 +125,8 @@ pub(crate) enum VariableKind {
     Unknown,
 }
 
-/// A name that C++ takes.
-pub(crate) fn allowed(name: &str) -> String {
+/// The symbol of a kernel of this name.
+pub(crate) fn symbol(name: &str) -> String {
     let name = name.trim_start_matches("r#");
     let mut text: String = name
         .chars()
@@ -271,16 +272,11 @@ impl Names {
         self.proof.borrow().iter().map(|written| written.tokens.clone()).collect()
     }
 
-    /// A name like this one that nothing has yet.
+    /// A name of the tree like this one, which nothing has yet.
     pub(crate) fn fresh(&mut self, like: &str) -> String {
-        let base = allowed(like);
-        let mut name = base.clone();
-        let mut count = 1;
-        while !self.used.insert(name.clone()) {
-            name = format!("{base}_{count}");
-            count += 1;
-        }
-        name
+        let count = self.used.entry(like.to_owned()).or_default();
+        *count += 1;
+        if *count == 1 { like.to_owned() } else { format!("{like}#{}", *count - 1) }
     }
 
     fn count(&mut self) -> usize {
@@ -288,39 +284,14 @@ impl Names {
         self.count
     }
 
-    /// Declares a variable. Gives its name in C++.
+    /// Declares a variable. Gives its name in the tree.
     pub(crate) fn declare(&mut self, rust: &Ident, kind: VariableKind, ty: usize) -> String {
-        let name = self.fresh(&rust.to_string());
+        let name = self.fresh(&rust.unraw().to_string());
         self.bind(rust, name.clone(), kind, ty);
         name
     }
 
-    /// Declares a variable beside which C++ has others, with these endings. No variable of the function has their names.
-    pub(crate) fn declare_with(
-        &mut self,
-        rust: &Ident,
-        kind: VariableKind,
-        ty: usize,
-        endings: &[&str],
-    ) -> String {
-        let name = self.fresh_with(&rust.to_string(), endings);
-        self.bind(rust, name.clone(), kind, ty);
-        name
-    }
-
-    /// A name like this one that nothing has yet, with these endings neither.
-    pub(crate) fn fresh_with(&mut self, like: &str, endings: &[&str]) -> String {
-        loop {
-            let name = self.fresh(like);
-            let beside: Vec<String> = endings.iter().map(|ending| format!("{name}{ending}")).collect();
-            if beside.iter().all(|beside| !self.used.contains(beside)) {
-                self.used.extend(beside);
-                return name;
-            }
-        }
-    }
-
-    /// Declares a variable of this name in C++.
+    /// Declares a variable of this name in the tree.
     pub(crate) fn bind(&mut self, rust: &Ident, name: String, kind: VariableKind, ty: usize) {
         let (key, declared) = (Key::new(rust), self.count());
         for written in self.proof.get_mut() {
@@ -356,7 +327,7 @@ impl Names {
         self.scopes.last().map_or(0, Vec::len)
     }
 
-    /// The names that were bound since then in the innermost block, each with its name in C++.
+    /// The names that were bound since then in the innermost block, each with its name in the tree.
     pub(crate) fn places_since(&self, visible: usize) -> BTreeSet<(String, String)> {
         let scope = self.scopes.last().map(Vec::as_slice).unwrap_or_default();
         let bound = scope.get(visible..).unwrap_or_default();
@@ -391,11 +362,11 @@ impl Names {
     }
 }
 
-/// The name of a field in C++.
+/// The name of a field in the tree.
 pub(crate) fn member_name(member: &syn::Member) -> String {
     match member {
-        syn::Member::Named(name) => allowed(&name.to_string()),
-        syn::Member::Unnamed(index) => format!("f{}", index.index),
+        syn::Member::Named(name) => name.unraw().to_string(),
+        syn::Member::Unnamed(index) => index.index.to_string(),
     }
 }
 
@@ -404,26 +375,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_variable_has_a_unique_name_that_is_no_keyword_of_cpp() {
+    fn every_variable_has_a_unique_name() {
         let mut names = Names::default();
         names.enter();
         let ident = |name: &str| syn::parse_str::<Ident>(name).unwrap();
         let declare = |names: &mut Names, name| names.declare(&ident(name), VariableKind::Fixed, 0);
         assert_eq!(declare(&mut names, "total"), "total");
         names.enter();
-        assert_eq!(declare(&mut names, "total"), "total_1");
-        assert_eq!(names.find(&ident("total")).unwrap().name, "total_1");
+        assert_eq!(declare(&mut names, "total"), "total#1");
+        assert_eq!(names.find(&ident("total")).unwrap().name, "total#1");
         names.leave();
         assert_eq!(names.find(&ident("total")).unwrap().name, "total");
-        assert_eq!(declare(&mut names, "total_1"), "total_1_1");
-        assert_eq!(declare(&mut names, "float"), "float_");
-        assert_eq!(declare(&mut names, "r#struct"), "struct_");
-        assert_eq!(declare(&mut names, "lane"), "lane_");
-        assert_eq!(declare(&mut names, "__x"), "v_u_x");
-        assert_eq!(declare(&mut names, "_X"), "v_X");
-        assert_eq!(declare(&mut names, "größe"), "gruf6udfe");
-        assert_eq!(declare(&mut names, "i_end"), "i_end");
-        assert_eq!(names.declare_with(&ident("i"), VariableKind::Fixed, 0, &["_end", "_step"]), "i_1");
-        assert_eq!(declare(&mut names, "i_1_step"), "i_1_step_1");
+        assert_eq!(declare(&mut names, "r#struct"), "struct");
+    }
+
+    #[test]
+    fn no_kernel_has_the_name_of_a_word() {
+        let symbols = ["total", "float", "r#struct", "lane", "__x", "_X", "größe"].map(symbol);
+        assert_eq!(symbols, ["total", "float_", "struct_", "lane_", "v_u_x", "v_X", "gruf6udfe"]);
     }
 }

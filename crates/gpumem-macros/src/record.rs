@@ -4,7 +4,6 @@
 //! it names the fields to a macro of gpumem, which checks the structure itself and makes the promises, by paths of its own. Who
 //! puts another macro there has only what that macro writes.
 
-use crate::names;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
@@ -80,13 +79,8 @@ fn record(input: &DeriveInput, data: &DataStruct, root: &Path) -> syn::Result<To
         let what = "a record has the alignment of its fields: C++ lays it out by `#[repr(C)]` alone";
         return Err(syn::Error::new(word.span(), what));
     }
-    let fields = fields.named.iter().filter_map(|field| {
-        let name = field.ident.as_ref()?;
-        let text = names::allowed(&name.to_string());
-        Some(quote!(#name #text))
-    });
-    let text = names::allowed(&name.to_string());
-    Ok(quote!(#root::kernel::codegen::device_record! { #name #text { #(#fields)* } }))
+    let fields = fields.named.iter().map(|field| &field.ident);
+    Ok(quote!(#root::kernel::codegen::device_record! { #name { #(#fields)* } }))
 }
 
 fn enumeration(input: &DeriveInput, data: &DataEnum, root: &Path) -> syn::Result<TokenStream> {
@@ -103,6 +97,7 @@ fn enumeration(input: &DeriveInput, data: &DataEnum, root: &Path) -> syn::Result
         let what = "an enum of kernels is a number: put `#[repr(u32)]` before it";
         return Err(syn::Error::new(name.span(), what));
     };
-    let first = data.variants.first().map(|variant| &variant.ident);
-    Ok(quote!(#root::kernel::codegen::device_enum! { #name #number #first }))
+    let variants: Vec<&Ident> = data.variants.iter().map(|variant| &variant.ident).collect();
+    let first = variants.first();
+    Ok(quote!(#root::kernel::codegen::device_enum! { #name #number #first { #(#variants)* } }))
 }

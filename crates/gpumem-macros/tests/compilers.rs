@@ -123,7 +123,7 @@ fn a_compiler_warning_fails_the_check() {
     for (flavour, architecture) in [(Flavour::Nvrtc, "compute_90"), (Flavour::Hiprtc, "gfx90a")] {
         let Some(compiler) = Compiler::load(flavour) else { continue };
         let text = subset::past_the_end().portable_text(32, true).unwrap();
-        let text = text.replace("out[global_id(0)] = 1ll;", "int i = 1; i == 2; out[global_id(0)] = i;");
+        let text = text.replace("out_[global_id(0)] = 1ll;", "int i = 1; i == 2; out_[global_id(0)] = i;");
         assert!(compiler.compile(&text, architecture).is_ok());
         assert!(compiler.compile_without_warnings(&text, architecture).is_err(), "{flavour:?}");
     }
@@ -134,7 +134,7 @@ fn the_compilers_name_the_lines_of_the_rust_file() {
     for (flavour, architecture) in [(Flavour::Nvrtc, "compute_90"), (Flavour::Hiprtc, "gfx90a")] {
         let Some(compiler) = Compiler::load(flavour) else { continue };
         let text = subset::past_the_end().portable_text(32, true).unwrap();
-        let broken = text.replace("out[global_id(0)]", "no_such_name[global_id(0)]");
+        let broken = text.replace("out_[global_id(0)]", "no_such_name[global_id(0)]");
         assert_ne!(text, broken);
         let log = compiler.compile(&broken, architecture).unwrap_err();
         let line = subset::PAST_THE_END;

@@ -1,6 +1,7 @@
 //! Constants: values of the host, printed as literals of C++.
 
 use super::{DeviceType, Form, TypeInfo, Witness};
+use gpumem_core::BarrierScope;
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -128,6 +129,18 @@ unsafe impl<T: DeviceConst, const N: usize> DeviceConst for [T; N] {
     fn literal(&self) -> String {
         let elements: Vec<String> = self.iter().map(T::literal).collect();
         format!("{{{{{}}}}}", elements.join(", "))
+    }
+}
+
+// SAFETY: a literal of the type.
+unsafe impl DeviceConst for BarrierScope {
+    fn literal(&self) -> String {
+        let name = match self {
+            Self::Local => "LOCAL",
+            Self::Global => "GLOBAL",
+            Self::Both => "BOTH",
+        };
+        name.to_owned()
     }
 }
 

@@ -1,15 +1,16 @@
 //! Records: structures of the user with the same form in Rust and in C++.
 
-use super::{DeviceType, Form, TypeInfo};
-use crate::identifier::is_identifier;
+use super::{DeviceType, Form, TypeInfo, print::member};
 use bytemuck::zeroed_box;
 use gpumem_core::Element;
-use std::{fmt::Write, ops::Deref};
+use std::{any::TypeId, fmt::Write, ops::Deref};
 
 /// A structure as C++ has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its name in C++, within `namespace records`.
+    /// Its name in Rust.
+    pub rust: &'static str,
+    /// Stands for its name within `namespace records` until the source is complete.
     pub name: String,
     /// Its size and its alignment, in bytes.
     pub layout: [usize; 2],
@@ -20,7 +21,7 @@ pub struct Record {
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordField {
-    /// Its name in C++.
+    /// Its name in Rust.
     pub name: &'static str,
     /// Its type in C++.
     pub ty: String,
@@ -81,15 +82,13 @@ impl<R> FieldOf<R> {
         Self { name, ty, offset, layout: [size_of::<T>(), align_of::<T>()] }
     }
 
-    /// Refuses, while the program is compiled, a record that is not its fields one after the other, or whose names are none in C++.
+    /// Refuses, while the program is compiled, a record that is not its fields one after the other.
     #[allow(clippy::panic, clippy::indexing_slicing)] // in a constant
-    pub const fn check(name: &str, fields: &[Self], all: fn(&R)) {
+    pub const fn check(fields: &[Self], all: fn(&R)) {
         let _ = all;
-        assert!(is_identifier(name), "the name of a record is one in C++");
         let (mut end, mut align, mut at) = (0, 1, 0);
         while at < fields.len() {
-            let FieldOf { name, offset, layout: [size, of_field], .. } = &fields[at];
-            assert!(is_identifier(name), "the name of a field is one in C++");
+            let FieldOf { offset, layout: [size, of_field], .. } = &fields[at];
             assert!(
                 *offset == end,
                 "a record has no padding: order its fields by size, or add fields that fill it"
@@ -117,15 +116,15 @@ impl<R> FieldOf<R> {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __device_record {
-    ($name:ident $text:literal { $($field:ident $field_text:literal)+ }) => {
+    ($name:ident { $($field:ident)+ }) => {
         const _: () = {
             const FIELDS: &[$crate::codegen::FieldOf<$name>] = &[$($crate::codegen::FieldOf::new(
-                $field_text,
+                $crate::codegen::rust::stringify!($field),
                 $crate::codegen::rust::mem::offset_of!($name, $field),
                 |&$name { $field: ref value, .. }| value,
                 |&$name { $field: ref value, .. }| $crate::codegen::field(value),
             )),+];
-            const _: () = $crate::codegen::FieldOf::check($text, FIELDS, |&$name { $($field: _),+ }| ());
+            const _: () = $crate::codegen::FieldOf::check(FIELDS, |&$name { $($field: _),+ }| ());
             const _: () = $crate::codegen::FieldOf::<$name>::has_no_deref();
 
             // SAFETY: zeros are a value of each field, which is plain data.
@@ -137,9 +136,7 @@ macro_rules! __device_record {
             #[diagnostic::do_not_recommend]
             unsafe impl $crate::codegen::DeviceType for $name {
                 fn device_type() -> $crate::codegen::TypeInfo {
-                    $crate::codegen::TypeInfo::record(
-                        FIELDS, $crate::codegen::rust::module_path!(), $text
-                    )
+                    $crate::codegen::TypeInfo::record(FIELDS, $crate::codegen::rust::stringify!($name))
                 }
             }
         };
@@ -151,8 +148,18 @@ macro_rules! __device_record {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __device_enum {
-    ($name:ident $number:ident $first:ident) => {
+    ($name:ident $number:ident $first:ident { $($variant:ident)+ }) => {
         const _: () = {
+            // All variants, and each as the number that device code has.
+            const _: fn($name) = |value| match value {
+                $($name::$variant => ()),+
+            };
+            const _: () = $crate::codegen::rust::assert!(
+                $($name::$variant as $crate::codegen::rust::primitive::i128
+                    == ($name::$variant as $crate::codegen::rust::primitive::$number)
+                        as $crate::codegen::rust::primitive::i128)&&+,
+                "an enum of kernels has the number of its `repr`"
+            );
             // A pattern takes a constant only of a type that `derive(PartialEq)` compares.
             const FIRST: $name = $name::$first;
             const _: fn($name) -> $crate::codegen::rust::primitive::bool =
@@ -184,9 +191,9 @@ macro_rules! __device_enum {
 }
 
 impl TypeInfo {
-    /// The record `R` of these fields, which is declared in `module`.
-    pub fn record<R: Element>(fields: &[FieldOf<R>], module: &str, name: &str) -> Self {
-        let name = format!("{}_{name}", module.replace("::", "_").replace("__", "_u_"));
+    /// The record `R` of this name and these fields.
+    pub fn record<R: Element>(fields: &[FieldOf<R>], rust: &'static str) -> Self {
+        let name = format!("@{:?}@", TypeId::of::<R>());
         let mut records: Vec<Record> = Vec::new();
         let mut listed = Vec::new();
         let zeros: Box<R> = zeroed_box();
@@ -197,21 +204,26 @@ impl TypeInfo {
                     records.push(record);
                 }
             }
-            listed.push(RecordField { name, ty, offset: *offset, layout: *layout });
+            listed.push(RecordField { name: plain(name), ty, offset: *offset, layout: *layout });
         }
         let layout = [size_of::<R>(), align_of::<R>()];
-        records.push(Record { name: name.clone(), layout, fields: listed });
+        records.push(Record { rust: plain(rust), name: name.clone(), layout, fields: listed });
         Self { name: format!("records::{name}"), form: Form::Record, records }
     }
+}
+
+/// The name without `r#`.
+fn plain(name: &str) -> &str {
+    name.strip_prefix("r#").unwrap_or(name)
 }
 
 impl Record {
     /// Declares it in C++, and lets the compiler compare the layouts.
     pub(super) fn declare(&self, out: &mut String) {
-        let Self { name, layout: [size, align], fields } = self;
+        let Self { name, layout: [size, align], fields, .. } = self;
         let _ = writeln!(out, "namespace records {{\nstruct {name} {{");
         for RecordField { name, ty, .. } in fields {
-            let _ = writeln!(out, "    {ty} {name};");
+            let _ = writeln!(out, "    {ty} {};", member(name));
         }
         let _ = writeln!(
             out,
@@ -223,6 +235,7 @@ impl Record {
         for RecordField { name: field, offset, layout: [size, align], .. } in fields {
             let is_in_order = end.next_multiple_of(*align) == *offset;
             end = offset + size;
+            let field = member(field);
             let _ = writeln!(
                 out,
                 "static_assert({is_in_order} && sizeof({name}::{field}) == {size} && alignof(decltype({name}::{field})) == {align}, \

@@ -1,13 +1,16 @@
 //! The body of a kernel as the macro generates it: a tree in a `static`. Numbers of types are those of the witnesses,
-//! numbers of constants those of [`PrintedProgram::constants`](super::Program::constants).
+//! numbers of constants those of [`PrintedProgram::constants`](super::Program::constants). Names are those of Rust: of variables as
+//! `print/name.rs` takes them. An optional part is a slice.
 
 /// The number of a witness.
 type Type = usize;
 
 #[derive(Debug, Clone, Copy)]
 pub enum E {
-    /// A variable, or any text that needs no parentheses.
+    /// A variable.
     Var(&'static str),
+    /// A number or a truth value of C++.
+    Text(&'static str),
     /// A number, without its suffix.
     Literal(&'static str, Type),
     /// A number, without its suffix, and its type in C++.
@@ -44,7 +47,7 @@ pub enum E {
     /// Calls a function that is written in Rust: its number among those of `PrintedProgram::functions`.
     Invoke(usize, &'static [E]),
     /// A record of these fields; the others are those of a value.
-    Record(Type, &'static [(&'static str, E)], Option<&'static E>),
+    Record(Type, &'static [(&'static str, E)], &'static [E]),
     /// A function of these names and types, for an operation of a wave or an atomic one.
     Lambda(&'static [(&'static str, Type)], &'static E),
     /// A tuple or an array of these values.
@@ -58,7 +61,7 @@ pub enum S {
     /// The line of the Rust file that the next statement stands on.
     Line(usize),
     /// Declares a variable: name, type, whether it is assigned to, value.
-    Let(&'static str, Type, bool, Option<&'static E>),
+    Let(&'static str, Type, bool, &'static [E]),
     /// Declares a local array of zeros.
     Zeros(&'static str, Type),
     /// Declares a shared array: name, type of its elements, extents.
@@ -79,7 +82,7 @@ pub enum S {
     Loop(&'static [S]),
     While(&'static E, &'static [S]),
     /// `for name in a..b`, with a step other than 1 if there is one.
-    For(&'static str, Type, [&'static E; 2], Option<&'static E>, &'static [S]),
+    For(&'static str, Type, [&'static E; 2], &'static [E], &'static [S]),
     /// `for` over any other range: `inclusive` and `reversed`, with a step.
     Steps(&'static str, Type, [&'static E; 2], [bool; 2], &'static E, &'static [S]),
     Block(&'static [S]),

@@ -103,6 +103,14 @@ plain! {
     usize => "u64" Wrapping; isize => "i64" Integer; bool => "bool" Bool; () => "void" Other;
 }
 
+// SAFETY: the prelude has this type; it is a constant only.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceType for gpumem_core::BarrierScope {
+    fn device_type() -> TypeInfo {
+        TypeInfo::new("barrier_scope", Form::Other)
+    }
+}
+
 /// Kernels count in 64 bits on every device, also on the host.
 const _: () = assert!(size_of::<usize>() == 8, "kernels need a host of 64 bits");
 

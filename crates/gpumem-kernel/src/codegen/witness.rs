@@ -2,8 +2,8 @@
 
 use super::{DeviceType, Language, TypeInfo};
 use bytemuck::Zeroable;
-use gpumem_simt::LocalArray;
-use std::marker::PhantomData;
+use gpumem_simt::{Fault, LocalArray};
+use std::{fmt::Arguments, marker::PhantomData};
 
 /// Bytes that a GPU has for the variables of a work-item.
 const MOST_LOCAL_BYTES: usize = 512 << 10;
@@ -60,6 +60,34 @@ impl Language {
     #[allow(clippy::empty_loop)]
     pub fn finished<F: Future>(_: F) -> F::Output {
         loop {}
+    }
+
+    /// Ends the kernel where an `assert!` fails.
+    #[cold]
+    #[track_caller]
+    #[allow(clippy::panic)]
+    pub fn fail(message: impl FnOnce() -> String) -> ! {
+        panic!("{}", message())
+    }
+
+    /// A message of an `assert!`.
+    pub fn message(text: Arguments<'_>) -> String {
+        text.to_string()
+    }
+
+    /// All groups have run.
+    pub fn done() -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The end of a shared array of these extents, of which the memory before it ends there.
+    pub fn shared_end<T, const N: usize>(bytes: usize, extents: [usize; N]) -> usize {
+        bytes.next_multiple_of(align_of::<T>()) + size_of::<T>() * extents.iter().product::<usize>()
+    }
+
+    /// An extent, as its type has it.
+    pub fn extent(extent: usize) -> usize {
+        extent
     }
 
     /// Sees a complex number, and gives it back.

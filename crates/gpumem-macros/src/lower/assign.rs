@@ -133,7 +133,7 @@ impl Lower {
     /// Moves an array that is a value to a variable of C++.
     fn keep(&mut self, array: &mut Array, before: &mut Vec<TokenStream>) {
         let (name, ty, tree) = (self.names.fresh("value"), array.ty, &array.tree);
-        before.push(quote!(S::Let(#name, #ty, false, Some(&#tree))));
+        before.push(quote!(S::Let(#name, #ty, false, &[#tree])));
         array.tree = quote!(E::Var(#name));
     }
 
@@ -240,7 +240,7 @@ impl Lower {
             Expr::Path(path) => {
                 let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(name)) else {
                     // rustc says that there is no such variable, or that it is a constant.
-                    return Ok((path.to_token_stream(), quote!(E::Var("")), None));
+                    return Ok((path.to_token_stream(), quote!(E::Text("")), None));
                 };
                 let (text, later) = (&variable.name, variable.kind == VariableKind::Later);
                 Ok((path.to_token_stream(), quote!(E::Var(#text)), later.then_some(variable.ty)))

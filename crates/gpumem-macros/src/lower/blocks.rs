@@ -1,6 +1,6 @@
 //! Blocks and their statements.
 
-use super::{Code, Lower, Order, Value, error, refuse};
+use super::{Code, Lower, Order, Value, error, local, refuse};
 use crate::{names::VariableKind, split::MARK};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -124,12 +124,12 @@ impl Lower {
             // As the user has written it, without what the host makes of it.
             let text = call.tokens.to_string();
             let text = format!("assertion failed: {}", text.trim_end().trim_end_matches(','));
-            rest.extend(quote!(, "{}", #text));
+            rest.extend(quote!("{}", #text));
         }
         for (number, argument) in arguments.iter().skip(1).enumerate() {
             let (name, value) = match argument {
                 text if number == 0 => {
-                    rest.extend(quote!(, #text));
+                    rest.extend(quote!(#text));
                     continue;
                 }
                 Expr::Assign(named) => {
@@ -146,9 +146,13 @@ impl Lower {
             rest.extend(quote!(, #name #host));
             seen.extend(quote_spanned!(value.span()=> let _ = #witness;));
         }
+        // In a function of its own: the words of the message, which may be macros of the user's, lead to nowhere else.
+        let fail = quote_spanned!(call.span()=> __gpumem::Language::fail(|| __gpumem::Language::message(__gpumem::rust::format_args!(#rest))));
+        // Lints do not see this as the user's `if`.
+        let span = local(call.span());
         Ok(Code {
-            host: quote_spanned!(call.span()=> ::core::assert!(#host #rest);),
-            witness: quote_spanned!(call.span()=> let _: bool = #witness; #seen),
+            host: quote_spanned!(span=> if #host {} else { #fail }),
+            witness: quote_spanned!(span=> if #witness {} else { #seen }),
             tree: all,
         })
     }
@@ -182,7 +186,7 @@ impl Lower {
         Ok(Code {
             host: tokens.clone(),
             witness: tokens,
-            tree: vec![quote!(S::Let(#tree, #number, true, None))],
+            tree: vec![quote!(S::Let(#tree, #number, true, &[]))],
         })
     }
 }

@@ -74,15 +74,18 @@ impl Lower {
             }
             "barrier" => {
                 let number = self.meeting(name)?;
-                let (Some(scope), 1) = (arguments.first(), arguments.len()) else {
+                let (Some(scope @ Expr::Path(path)), 1) = (arguments.first(), arguments.len()) else {
                     return error(call, SCOPES);
                 };
-                let text = scope_text(scope)?;
+                if let Some(name) = path.path.get_ident().filter(|name| self.names.find(name).is_some()) {
+                    return error(name, SCOPES);
+                }
+                let tree = self.constant(scope.clone());
                 Ok(Value {
                     host: quote_spanned!(span=> #item.numbered(#number).#name(#scope).await),
                     witness: quote_spanned!(span=> __gpumem::Language::finished(#item.numbered(#number).#name(#scope))),
                     before: Vec::new(),
-                    tree: quote!(E::Call("barrier", &[E::Var(#text)])),
+                    tree: quote!(E::Call("barrier", &[#tree])),
                     order: Order::Acts,
                 })
             }
@@ -202,8 +205,7 @@ impl Lower {
         self.shares.get_or_insert(span);
         let count = extents.len();
         let (number, look) = self.look_at(ident);
-        // Its memory has a name of its own in C++.
-        let text = self.names.declare_with(ident, VariableKind::Shared, number, &["_memory"]);
+        let text = self.names.declare(ident, VariableKind::Shared, number);
         if word == "dynamic_shared" {
             let tokens = quote_spanned!(span=> let #ident = #item.dynamic_shared::<#element>(););
             let tree = vec![quote!(S::DynamicShared(#text, #number))];
@@ -211,8 +213,7 @@ impl Lower {
         }
         // Known by its number: all arrays that one `macro_rules` declares stand at one place of the source.
         let this = number_of(self.shared.len());
-        let tokens =
-            quote_spanned!(span=> let #ident = #item.shared_at::<#element, #count>(#this, [#(#extents),*]););
+        let tokens = quote_spanned!(span=> let #ident = #item.shared_at::<#element, #count>(#this, [#(const { #extents }),*]););
         let constants: Vec<TokenStream> = extents.iter().map(|extent| self.extent(extent)).collect();
         let tree = vec![quote!(S::Shared(#text, #number, &[#(#constants),*]))];
         self.shared.push((element.clone(), extents));
@@ -248,7 +249,9 @@ impl Lower {
 
     /// An extent as a constant of the type `usize`.
     fn extent(&mut self, extent: &Expr) -> TokenStream {
-        self.constant(syn::parse_quote_spanned!(extent.span()=> { let extent: usize = #extent; extent }))
+        self.constant(
+            syn::parse_quote_spanned!(extent.span()=> __gpumem::Language::extent(const { #extent })),
+        )
     }
 
     /// Refuses extents that only a launch knows.
@@ -296,17 +299,5 @@ fn element_type(segment: &syn::PathSegment) -> Option<&Type> {
     match (arguments.args.first(), arguments.args.len()) {
         (Some(GenericArgument::Type(ty)), 1) => Some(ty),
         _ => None,
-    }
-}
-
-/// A scope in the words of the prelude.
-fn scope_text(scope: &Expr) -> syn::Result<&'static str> {
-    let Expr::Path(path) = scope else { return error(scope, SCOPES) };
-    let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-    match last.as_str() {
-        "Local" | "CLK_LOCAL_MEM_FENCE" => Ok("LOCAL"),
-        "Global" | "CLK_GLOBAL_MEM_FENCE" => Ok("GLOBAL"),
-        "Both" => Ok("BOTH"),
-        _ => error(scope, SCOPES),
     }
 }

@@ -63,7 +63,7 @@ impl Lower {
         let digits = match &literal.lit {
             Lit::Bool(value) => {
                 let text = value.value.to_string();
-                return Ok(Value::plain(host, quote!(E::Var(#text)), Order::Fixed));
+                return Ok(Value::plain(host, quote!(E::Text(#text)), Order::Fixed));
             }
             Lit::Int(number) => number.base10_digits(),
             Lit::Float(number) => number.base10_digits(),
@@ -187,7 +187,7 @@ impl Lower {
         let (name, rest) = (self.names.fresh("value"), &right.before);
         let goes_on =
             if text == "&&" { quote!(E::Var(#name)) } else { quote!(E::Not(#number, &E::Var(#name))) };
-        before.push(quote!(S::Let(#name, #number, true, Some(&#tree_a))));
+        before.push(quote!(S::Let(#name, #number, true, &[#tree_a])));
         before.push(quote!(S::If(&#goes_on, &[#(#rest,)* S::Assign(&E::Var(#name), &#tree_b)], &[])));
         Ok(Value { host, witness, before, tree: quote!(E::Var(#name)), order: Order::Fixed })
     }

@@ -99,7 +99,7 @@ impl Lower {
                 _ => quote_spanned!(call.span()=> __gpumem::Row::is_empty_of(&#array)),
             };
             let len = quote!(E::Call("rust::len", &[#tree]));
-            let tree = if name == "len" { len } else { quote!(E::Compare("==", &#len, &E::Var("0"))) };
+            let tree = if name == "len" { len } else { quote!(E::Compare("==", &#len, &E::Text("0"))) };
             return Ok(Value { host: is(host), witness: is(seen), tree, ..receiver });
         };
         let axis = self.expression(axis)?;

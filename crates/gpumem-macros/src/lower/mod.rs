@@ -207,7 +207,7 @@ impl Lower {
         before.append(&mut value.before);
         let (number, witness) = self.seen(&value.witness, span);
         let (name, tree) = (self.names.fresh("value"), &value.tree);
-        before.push(quote!(S::Let(#name, #number, false, Some(&#tree))));
+        before.push(quote!(S::Let(#name, #number, false, &[#tree])));
         value.witness = witness;
         value.tree = quote!(E::Var(#name));
         value.order = Order::Fixed;

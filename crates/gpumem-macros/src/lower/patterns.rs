@@ -82,7 +82,7 @@ impl Lower {
                 let text = self.names.declare(&name.ident, kind, number);
                 let (watcher, ident) = (witness(number, name.span()), &name.ident);
                 seen.extend(quote_spanned!(name.span()=> let _ = #watcher.of(&#ident);));
-                before.push(quote!(S::Let(#text, #number, #mutable, Some(&#tree))));
+                before.push(quote!(S::Let(#text, #number, #mutable, &[#tree])));
                 if name.ident.to_string().starts_with('_') {
                     before.push(quote!(S::Unused(#text)));
                 }
@@ -97,7 +97,7 @@ impl Lower {
                     if matches!(part, Pat::Wild(_)) {
                         continue;
                     }
-                    let field = format!("f{index}");
+                    let field = index.to_string();
                     self.bound(part, &quote!(E::Field(&#tree, #field)), before, seen)?;
                 }
                 Ok(())
@@ -247,7 +247,7 @@ impl Lower {
             Expr::Path(_) | Expr::Const(_) => Ok(self.constant(value.clone())),
             Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(value), .. }) => {
                 let text = value.value.to_string();
-                Ok(quote!(E::Var(#text)))
+                Ok(quote!(E::Text(#text)))
             }
             Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => {
                 let digits = int.base10_digits();
@@ -265,7 +265,7 @@ impl Lower {
     pub(super) fn subject(&mut self, value: &mut Value, span: Span) -> Subject {
         let (ty, seen) = self.seen(&value.witness, span);
         let (name, tree) = (self.names.fresh("value"), &value.tree);
-        value.before.push(quote!(S::Let(#name, #ty, false, Some(&#tree))));
+        value.before.push(quote!(S::Let(#name, #ty, false, &[#tree])));
         value.witness = seen;
         Subject { name, ty, path: TokenStream::new(), looks: TokenStream::new() }
     }

@@ -28,7 +28,7 @@ impl Lower {
                 let #item = __phases.first();
                 #host
             }
-            ::core::result::Result::Ok(())
+            __gpumem::Language::done()
         }
     }
 
@@ -72,7 +72,7 @@ impl Lower {
         let run = quote!(|#item| { #(#loads)* #again #statements #(#stores)* });
         // A loop more takes rustc longer, and one over shared memory alone gains little by it.
         let each = match uses_global {
-            true => quote!(#each_inside(__arguments, &[#(#extents),*], #inline #run)),
+            true => quote!(#each_inside(__arguments, &[#(const { #extents }),*], #inline #run)),
             false => quote!(#each(#run)),
         };
         Ok(quote!(#each?; #then))

@@ -32,9 +32,6 @@ fn head(e: &Expr) -> syn::Result<Head<'_>> {
     }
 }
 
-/// What C++ has beside the variable of a loop, by the endings of their names (`print/statement.rs` of gpumem-kernel).
-const BESIDE: &[&str] = &["_end", "_step", "_steps"];
-
 impl Lower {
     pub(super) fn for_loop(&mut self, counted: &ExprForLoop) -> syn::Result<Code> {
         let Head { range, reversed, step } = head(&counted.expr)?;
@@ -55,7 +52,7 @@ impl Lower {
                 if name.mutability.is_none() && name.by_ref.is_none() && name.subpat.is_none() =>
             {
                 let (number, look) = self.look_at(&name.ident);
-                (self.names.declare_with(&name.ident, VariableKind::Fixed, number, BESIDE), look, number)
+                (self.names.declare(&name.ident, VariableKind::Fixed, number), look, number)
             }
             Pat::Wild(wild) => {
                 let number = self.watch(wild.span());
@@ -63,7 +60,7 @@ impl Lower {
                 let witness = seen[0];
                 // The range has the type of its start, which the witness looks at once more.
                 let look = quote_spanned!(from.span()=> let _ = || #watcher.see(#witness););
-                (self.names.fresh_with("turn", BESIDE), look, number)
+                (self.names.fresh("turn"), look, number)
             }
             pattern => {
                 return error(pattern, "the variable of a `for` is a name that does not change, or `_`");
@@ -75,10 +72,10 @@ impl Lower {
         let trees: Vec<&TokenStream> = values.iter().map(|(Value { tree, .. }, _)| tree).collect();
         let (from, to, body_tree) = (trees[0], trees[1], &body.tree);
         tree.push(match (inclusive || reversed, trees.get(2)) {
-            (false, None) => quote!(S::For(#name, #number, [&#from, &#to], None, &[#(#body_tree),*])),
-            (false, Some(step)) => quote!(S::For(#name, #number, [&#from, &#to], Some(&#step), &[#(#body_tree),*])),
+            (false, None) => quote!(S::For(#name, #number, [&#from, &#to], &[], &[#(#body_tree),*])),
+            (false, Some(step)) => quote!(S::For(#name, #number, [&#from, &#to], &[#step], &[#(#body_tree),*])),
             (true, step) => {
-                let step = step.map_or(quote!(E::Var("1")), |step| quote!(#step));
+                let step = step.map_or(quote!(E::Text("1")), |step| quote!(#step));
                 quote!(S::Steps(#name, #number, [&#from, &#to], [#inclusive, #reversed], &#step, &[#(#body_tree),*]))
             }
         });

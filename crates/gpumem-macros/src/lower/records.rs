@@ -41,14 +41,8 @@ impl Lower {
             let (name, tree) = (member_name(member), &value.tree);
             quote!((#name, #tree))
         });
-        let rest = match rest.first() {
-            Some((value, _)) => {
-                let tree = &value.tree;
-                quote!(Some(&#tree))
-            }
-            None => quote!(None),
-        };
-        let tree = quote!(E::Record(#number, &[#(#fields),*], #rest));
+        let rest = rest.iter().map(|(value, _)| &value.tree);
+        let tree = quote!(E::Record(#number, &[#(#fields),*], &[#(#rest)*]));
         Ok(Value { host, witness, before, tree, order })
     }
 }

@@ -109,7 +109,7 @@ impl Lower {
         let name = self.names.fresh("value");
         let Code { host, witness, tree } = self.endless(endless, Some((name.clone(), number)))?;
         let watcher = super::witness(number, endless.span());
-        let mut before = vec![quote!(S::Let(#name, #number, true, None))];
+        let mut before = vec![quote!(S::Let(#name, #number, true, &[]))];
         before.extend(tree);
         let witness = quote_spanned!(endless.span()=> #watcher.see(#witness));
         Ok(Value { host, witness, before, tree: quote!(E::Var(#name)), order: Order::Fixed })
@@ -125,7 +125,7 @@ impl Lower {
     ) -> (String, Value) {
         let (number, witness) = self.seen(&result, span);
         let name = self.names.fresh("value");
-        before.push(quote!(S::Let(#name, #number, true, None)));
+        before.push(quote!(S::Let(#name, #number, true, &[])));
         let tree = quote!(E::Var(#name));
         (name, Value { host, witness, before, tree, order: Order::Fixed })
     }

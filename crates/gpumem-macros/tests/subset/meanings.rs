@@ -243,6 +243,115 @@ pub(crate) fn in_tuples(out: SliceMut<i64>) {
     out[i] = pair.1[0] + pair.1[1];
 }
 
+/// Names that are macros, words and functions in C++, and that differ by what C++ has no letters for.
+#[derive(Clone, Copy, gpumem::DeviceRecord)]
+#[repr(C)]
+#[allow(non_snake_case)]
+struct Names {
+    a__b: i64,
+    a_u_b: i64,
+    ä: i64,
+    ue4: i64,
+    INT_MAX: i64,
+    r#struct: i64,
+    re: i64,
+}
+
+mod a {
+    #[derive(Clone, Copy, gpumem::DeviceRecord)]
+    #[repr(C)]
+    pub(super) struct B_c {
+        pub one: i64,
+    }
+}
+
+#[allow(non_snake_case)]
+mod a_B {
+    #[derive(Clone, Copy, gpumem::DeviceRecord)]
+    #[repr(C)]
+    pub(super) struct c {
+        pub two: i32,
+    }
+
+    #[derive(Clone, Copy, gpumem::DeviceRecord)]
+    #[repr(C)]
+    pub(super) struct B_c {
+        pub three: i32,
+        pub four: i32,
+    }
+}
+
+/// As the table of [`printf`] was called in C++.
+#[gpumem::device]
+fn printf_constant_0(x: i64) -> i64 {
+    x
+}
+
+const STEPS: [i64; 3] = [3, 1, 2];
+
+#[gpumem::device]
+fn printf(x: i64) -> i64 {
+    STEPS[(x % 3) as usize] + printf_constant_0(x)
+}
+
+#[allow(non_snake_case)]
+#[gpumem::kernel(unsafe)]
+pub(crate) fn names_of_cpp(out: SliceMut<i64>) {
+    let NULL = global_id(0) as i64;
+    let INT_MAX = 1;
+    let assert = Names { a__b: NULL, a_u_b: 2, ä: 3, ue4: 4, INT_MAX: 5, r#struct: 6, re: 7 };
+    let (one, two, three) = (a::B_c { one: 8 }, a_B::c { two: 9 }, a_B::B_c { three: 10, four: 11 });
+    let (mut value, mut end) = (printf(NULL), 0);
+    for i in 0..3i64 {
+        let i_end = i;
+        let iend = i * 2;
+        end += i_end + iend;
+    }
+    value += assert.a__b * 2 + assert.a_u_b * 3 + assert.ä * 5 + assert.ue4 * 7 + assert.INT_MAX * 11;
+    value +=
+        assert.r#struct * 13 + assert.re * 17 + one.one * 19 + two.two as i64 * 23 + three.four as i64 * 29;
+    out[global_id(0)] = value + end + INT_MAX + three.three as i64;
+}
+
+/// Records of one name, in blocks of one function.
+pub(crate) fn records_of_blocks() -> gpumem::kernel::KernelDef<super::Integers> {
+    #[gpumem::device]
+    fn first(x: i64) -> i64 {
+        x * 2
+    }
+    {
+        #[derive(Clone, Copy, gpumem::DeviceRecord)]
+        #[repr(C)]
+        struct Local {
+            x: i64,
+        }
+
+        #[gpumem::device]
+        fn of_block(x: i64) -> i64 {
+            let local = Local { x };
+            first(local.x)
+        }
+
+        {
+            #[derive(Clone, Copy, gpumem::DeviceRecord)]
+            #[repr(C)]
+            struct Local {
+                x: i32,
+                y: i32,
+            }
+
+            #[gpumem::kernel(unsafe)]
+            pub(crate) fn blocks(out: SliceMut<i64>) {
+                let local = Local { x: 3, y: 4 };
+                out[global_id(0)] =
+                    of_block(global_id(0) as i64) + local.x as i64 * 100 + local.y as i64 * 1000;
+            }
+
+            blocks()
+        }
+    }
+}
+
 /// Each kernel, and what it gives for a work-item.
 #[allow(dead_code)] // not every test program runs all of them
 #[allow(clippy::type_complexity)]
@@ -311,5 +420,10 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
         (methods(), |_| 48),
         (in_order(), |i| i * 1000 + i + 11 + (i + 10) * 1_000_000 + 6 + i + 15),
         (in_tuples(), |i| 4 + i * 2),
+        (names_of_cpp(), |i| {
+            let called = STEPS[i as usize % 3] + i;
+            called + i * 2 + 6 + 15 + 28 + 55 + 78 + 119 + 152 + 207 + 319 + 9 + 1 + 10
+        }),
+        (records_of_blocks(), |i| i * 2 + 4300),
     ]
 }

@@ -1,6 +1,9 @@
 //! Expressions.
 
-use super::Body;
+use super::{
+    Body,
+    name::{member, variable},
+};
 use crate::codegen::{DeviceConst, E, Form, TypeInfo, constant::integer};
 
 /// The function of `arithmetic.hpp` for an operator.
@@ -91,8 +94,9 @@ impl Body<'_> {
 
     pub(super) fn expression(&self, e: &E) -> String {
         match e {
-            E::Var(name) if self.narrow.contains_key(name) => format!("(u64){name}"),
-            E::Var(name) => (*name).to_owned(),
+            E::Var(name) if self.narrow.contains_key(name) => format!("(u64){}", variable(name)),
+            E::Var(name) => variable(name),
+            E::Text(text) => (*text).to_owned(),
             E::Literal(digits, ty) => literal(digits, &self.type_at(*ty).name, false),
             E::Suffixed(digits, name) => literal(digits, name, false),
             E::Constant(number) => match self.constants.get(*number) {
@@ -145,7 +149,7 @@ impl Body<'_> {
                 format!("rust::extent({}, {})", self.expression(base), self.axis(axis))
             }
             E::Bits(to, a) => format!("detail::bits<{}>({})", self.type_at(*to).name, self.expression(a)),
-            E::Field(base, name) => format!("{}.{name}", self.operand(base)),
+            E::Field(base, name) => format!("{}.{}", self.operand(base), member(name)),
             E::Conditional(c, a, b) => {
                 format!("{} ? {} : {}", self.operand(c), self.operand(a), self.operand(b))
             }
@@ -166,8 +170,8 @@ impl Body<'_> {
                     let given = values.iter().find(|(field, _)| *field == name);
                     match (given, rest) {
                         (Some((_, value)), _) => self.expression(value),
-                        (None, Some(rest)) => format!("{}.{name}", self.operand(rest)),
-                        (None, None) => String::new(), // rustc has said which field is missing
+                        (None, [rest, ..]) => format!("{}.{}", self.operand(rest), member(name)),
+                        (None, []) => String::new(), // rustc has said which field is missing
                     }
                 });
                 format!("{}{{{}}}", info.name, fields.collect::<Vec<_>>().join(", "))
@@ -175,7 +179,7 @@ impl Body<'_> {
             E::Lambda(parameters, value) => {
                 let parameters: Vec<String> = parameters
                     .iter()
-                    .map(|(name, ty)| format!("const {} {name}", self.type_at(*ty).name))
+                    .map(|(name, ty)| format!("const {} {}", self.type_at(*ty).name, variable(name)))
                     .collect();
                 format!("[=]({}) {{ return {}; }}", parameters.join(", "), self.expression(value))
             }

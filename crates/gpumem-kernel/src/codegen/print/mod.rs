@@ -1,10 +1,13 @@
 //! C++ of a kernel's tree.
 
 mod expression;
+mod name;
 mod narrow;
 mod statement;
 
 use super::{Constant, Record, S, TypeInfo};
+pub(super) use name::member;
+use name::{identifier, variable};
 use narrow::NarrowVariables;
 use std::{fmt::Write, rc::Rc};
 
@@ -14,7 +17,7 @@ const ARITHMETIC: &str = include_str!("../arithmetic.hpp");
 /// A parameter of a kernel.
 #[derive(Debug, Clone)]
 pub struct Parameter {
-    /// Its name in C++.
+    /// The name of its variable.
     pub name: &'static str,
     pub info: TypeInfo,
 }
@@ -43,7 +46,8 @@ impl PrintedProgram {
     pub fn source(&self) -> String {
         let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");
         out.push_str("using namespace gpumem;\n");
-        self.records(&mut Vec::new(), &mut Vec::new(), &mut out);
+        let mut records = Vec::new();
+        self.records(&mut Vec::new(), &mut records, &mut out);
         let mut printed = Functions::default();
         let functions = self.functions(&mut printed);
         for (_, text) in printed.texts {
@@ -51,6 +55,11 @@ impl PrintedProgram {
         }
         let _ = writeln!(out, "#line 1 \"{}\"", escaped(self.file));
         self.printed(self.name, "GPUMEM_KERNEL", "", functions, &mut out);
+        // Several may have one name.
+        for (at, record) in records.iter().enumerate() {
+            let alike = records.iter().take(at).filter(|other| other.rust == record.rust).count();
+            out = out.replace(&record.name, &identifier(record.rust, alike));
+        }
         out
     }
 
@@ -98,9 +107,9 @@ impl PrintedProgram {
         let functions = self.functions(printed);
         let head = format!("GPUMEM_DEVICE {}", self.result.name);
         for count in 0.. {
-            let name = if count == 0 { self.name.to_owned() } else { format!("{}_{count}", self.name) };
+            let name = identifier(self.name, count);
             let mut text = format!("namespace functions {{\n#line 1 \"{}\"\n", escaped(self.file));
-            self.printed(&name, &head, &format!("{name}_"), functions.clone(), &mut text);
+            self.printed(&name, &head, &name, functions.clone(), &mut text);
             text.push_str("}  // namespace functions\n");
             match printed.texts.iter().find(|(known, _)| *known == name) {
                 Some((_, known)) if *known != text => continue,
@@ -123,7 +132,8 @@ impl PrintedProgram {
             let (ty, table) = (&constant.info.name, body.table(number));
             let _ = writeln!(out, "__constant__ {ty} {table} = {};", constant.literal);
         }
-        let parameter = |parameter: &Parameter| format!("{} {}", parameter.info.name, parameter.name);
+        let parameter =
+            |parameter: &Parameter| format!("{} {}", parameter.info.name, variable(parameter.name));
         let parameters: Vec<String> = self.parameters.iter().map(parameter).collect();
         let _ = writeln!(out, "{head} {name}({}) {{", parameters.join(", "));
         body.statements(out, self.body, 1);

@@ -1,6 +1,6 @@
 //! Positions in 32 bits where their values are known to fit: GPUs compute 64 bits in several instructions.
 
-use super::Body;
+use super::{Body, name::variable};
 use crate::codegen::{E, S};
 use std::collections::HashMap;
 
@@ -29,14 +29,14 @@ impl Body<'_> {
     pub(super) fn find_narrow(&mut self, all: &[S], list: &[S]) {
         for statement in list {
             match statement {
-                S::Let(name, ty, mutable, Some(value))
+                S::Let(name, ty, mutable, [value])
                     if self.is_size_type(*ty) && (!mutable || never_grows(name, all)) =>
                 {
                     self.insert(name, self.most(value));
                 }
                 S::For(name, ty, [from, to], step, body) => {
                     if self.is_size_type(*ty) {
-                        self.insert(name, self.most_of_range(from, to, *step));
+                        self.insert(name, self.most_of_range(from, to, step));
                     }
                     self.find_narrow(all, body);
                 }
@@ -63,13 +63,13 @@ impl Body<'_> {
     }
 
     /// The greatest value of a counter, if it stays within 32 bits also when it passes the end by a step.
-    fn most_of_range(&self, from: &E, to: &E, step: Option<&E>) -> Option<u32> {
+    fn most_of_range(&self, from: &E, to: &E, step: &[E]) -> Option<u32> {
         self.most(from)?;
         let end = self.most(to)?;
         let step = match step {
-            None => 1,
-            Some(step) if self.is_positive(step) => self.most(step)?,
-            Some(_) => return None,
+            [] => 1,
+            [step, ..] if self.is_positive(step) => self.most(step)?,
+            _ => return None,
         };
         end.checked_add(step)?;
         Some(end)
@@ -131,7 +131,7 @@ impl Body<'_> {
     /// An expression that fits 32 bits, computed in them.
     pub(super) fn narrow(&self, e: &E) -> String {
         match e {
-            E::Var(name) => (*name).to_owned(),
+            E::Var(name) => variable(name),
             E::Position(at, _) => self.narrow(at),
             E::Id(name, arguments) => self.id(name, arguments),
             E::Cast(_, _, value) => self.expression(value),

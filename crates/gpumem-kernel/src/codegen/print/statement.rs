@@ -3,6 +3,7 @@
 use super::{
     Body,
     expression::{function, is_plain},
+    name::variable,
 };
 use crate::codegen::{E, Form, S};
 use std::fmt::Write;
@@ -35,26 +36,28 @@ impl Body<'_> {
         out.push_str(&"    ".repeat(depth));
         match statement {
             S::Line(_) => {}
-            S::Let(name, ty, mutable, Some(value)) => {
+            S::Let(name, ty, mutable, [value, ..]) => {
                 let constant = if *mutable { "" } else { "const " };
-                put!(out, "{constant}{} {name} = {};", self.type_of_variable(name, *ty), self.initial(value));
+                let (ty, value) = (self.type_of_variable(name, *ty), self.initial(value));
+                put!(out, "{constant}{ty} {} = {value};", variable(name));
             }
-            S::Let(name, ty, _, None) => put!(out, "{} {name};", self.type_at(*ty).name),
-            S::Zeros(name, ty) => put!(out, "{} {name} = {{}};", self.type_at(*ty).name),
+            S::Let(name, ty, _, []) => put!(out, "{} {};", self.type_at(*ty).name, variable(name)),
+            S::Zeros(name, ty) => put!(out, "{} {} = {{}};", self.type_at(*ty).name, variable(name)),
             S::Shared(name, ty, extents) => {
                 let extents: Vec<String> = extents.iter().map(|extent| self.expression(extent)).collect();
+                let name = variable(name);
                 put!(out, "GPUMEM_SHARED({}, {name}, {});", self.type_at(*ty).name, extents.join(", "));
             }
             S::DynamicShared(name, ty) => {
-                let ty = &self.type_at(*ty).name;
-                put!(out, "GPUMEM_DYNAMIC_SHARED({ty}, {name}_memory);");
+                let (name, ty) = (variable(name), &self.type_at(*ty).name);
+                put!(out, "GPUMEM_DYNAMIC_SHARED({ty}, {name}memory);");
                 put!(
                     out,
-                    "{}const rust::dynamic<{ty}> {name} = {{{name}_memory, dynamic_shared_bytes() / sizeof({ty})}};",
+                    "{}const rust::dynamic<{ty}> {name} = {{{name}memory, dynamic_shared_bytes() / sizeof({ty})}};",
                     "    ".repeat(depth)
                 );
             }
-            S::Unused(name) => put!(out, "(void){name};"),
+            S::Unused(name) => put!(out, "(void){};", variable(name)),
             S::Assign(place, value) => put!(out, "{} = {};", self.place(place), self.expression(value)),
             S::AssignWith(operator, ty, place, value) => self.assign_with(out, operator, *ty, place, value),
             S::Do(call @ (E::Call(..) | E::Invoke(..))) => put!(out, "{};", self.expression(call)),
@@ -70,26 +73,27 @@ impl Body<'_> {
                 self.block(out, body, depth);
                 out.push('\n');
             }
-            S::For(name, ty, [from, to], Some(step), body)
+            S::For(name, ty, [from, to], [step, ..], body)
                 if self.narrow.contains_key(name)
                     || self.type_at(*ty).name == "u64" && is_size(to) && self.is_step(step) =>
             {
-                let ty = self.type_of_variable(name, *ty);
+                let (name, ty) = (variable(name), self.type_of_variable(name, *ty));
                 let (from, to, step) = (self.initial(from), self.initial(to), self.initial(step));
-                let _ = write!(out, "for ({ty} {name} = {from}, {name}_end = {to}, {name}_step = {step}; ");
-                let _ = write!(out, "{name} < {name}_end; {name} += {name}_step)");
+                let _ = write!(out, "for ({ty} {name} = {from}, {name}end = {to}, {name}step = {step}; ");
+                let _ = write!(out, "{name} < {name}end; {name} += {name}step)");
                 self.block(out, body, depth);
                 out.push('\n');
             }
             S::For(name, ty, [from, to], step, body) => {
-                let (ty, from, to) = (self.type_of_variable(name, *ty), self.initial(from), self.initial(to));
+                let (name, ty) = (variable(name), self.type_of_variable(name, *ty));
+                let (from, to) = (self.initial(from), self.initial(to));
                 // One loop over the steps, and around it nothing: a head that is read as C++ programmers write it.
-                let step = step.map(|step| format!("rust::step({})", self.expression(step)));
+                let step = step.first().map(|step| format!("rust::step({})", self.expression(step)));
                 let (more, next) = match &step {
                     None => (String::new(), format!("++{name}")),
                     Some(step) => (
-                        format!("u64 {name}_step = {step}; "),
-                        format!("{name} = rust::next({name}, {name}_step, {name}_end)"),
+                        format!("u64 {name}step = {step}; "),
+                        format!("{name} = rust::next({name}, {name}step, {name}end)"),
                     ),
                 };
                 if step.is_some() {
@@ -99,7 +103,7 @@ impl Body<'_> {
                 }
                 let inner = depth + usize::from(step.is_some());
                 let _ =
-                    write!(out, "for ({ty} {name} = {from}, {name}_end = {to}; {name} < {name}_end; {next})");
+                    write!(out, "for ({ty} {name} = {from}, {name}end = {to}; {name} < {name}end; {next})");
                 self.block(out, body, inner);
                 out.push('\n');
                 if step.is_some() {
@@ -107,12 +111,12 @@ impl Body<'_> {
                 }
             }
             S::Steps(name, ty, [from, to], [inclusive, reversed], step, body) => {
-                let ty = &self.type_at(*ty).name;
+                let (name, ty) = (variable(name), &self.type_at(*ty).name);
                 let (from, to, step) = (self.expression(from), self.expression(to), self.expression(step));
                 let _ = write!(
                     out,
-                    "for (rust::steps<{ty}> {name}_steps({from}, {to}, {inclusive}, {reversed}, {step}); {name}_steps.next();) {{\n\
-                     {}const {ty} {name} = {name}_steps.at;\n",
+                    "for (rust::steps<{ty}> {name}steps({from}, {to}, {inclusive}, {reversed}, {step}); {name}steps.next();) {{\n\
+                     {}const {ty} {name} = {name}steps.at;\n",
                     "    ".repeat(depth + 1)
                 );
                 self.statements(out, body, depth + 1);
@@ -128,8 +132,8 @@ impl Body<'_> {
             S::Continue => put!(out, "continue;"),
             S::Return => put!(out, "return;"),
             S::Give(value) => put!(out, "return {};", self.initial(value)),
-            S::Goto(label) => put!(out, "goto {label};"),
-            S::Label(label) => put!(out, "{label}:;"),
+            S::Goto(label) => put!(out, "goto {};", variable(label)),
+            S::Label(label) => put!(out, "{}:;", variable(label)),
         }
     }
 
@@ -158,7 +162,7 @@ impl Body<'_> {
     /// What is assigned to.
     fn place(&self, place: &E) -> String {
         match place {
-            E::Var(name) => (*name).to_owned(),
+            E::Var(name) => variable(name),
             place => self.expression(place),
         }
     }

@@ -44,7 +44,7 @@ struct Packed {
     b: u32,
 }
 
-/// The library's macro by hand: a field that is left out, and text for the source.
+/// The library's macros by hand: a field or a variant that is left out, and other numbers.
 struct Three {
     a: u32,
     b: &'static u32,
@@ -58,14 +58,32 @@ impl Clone for Three {
     }
 }
 
-gpumem::kernel::codegen::device_record! { Three "Three" { a "a" } }
+gpumem::kernel::codegen::device_record! { Three { a } }
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Text {
-    a: u32,
+#[derive(Clone, Copy, PartialEq)]
+#[repr(u32)]
+enum Wide {
+    A,
+    B = 256,
 }
 
-gpumem::kernel::codegen::device_record! { Text "Text { u32 a; }; int x" { a "a" } }
+gpumem::kernel::codegen::device_enum! { Wide u8 A { A B } }
+
+#[derive(Clone, Copy, PartialEq)]
+#[repr(u8)]
+enum Unsigned {
+    A = 200,
+}
+
+gpumem::kernel::codegen::device_enum! { Unsigned i8 A { A } }
+
+#[derive(Clone, Copy, PartialEq)]
+#[repr(u32)]
+enum Two {
+    A,
+    B = 256,
+}
+
+gpumem::kernel::codegen::device_enum! { Two u8 A { A } }
 
 fn main() {}
