@@ -127,6 +127,8 @@ pub(crate) fn origin() -> TokenStream {
                         &dyn __gpumem::Change<(), __gpumem::rust::primitive::u32>,
                         &dyn __gpumem::Row,
                         &dyn __gpumem::Grid,
+                        &dyn __gpumem::Methods<Bits = (), Magnitude = (), Part = ()>,
+                        &dyn __gpumem::Ordered,
                     ),
                     _: (
                         __gpumem::Calls<'_>,
@@ -199,7 +201,7 @@ pub(crate) fn program(
             let __names = || { #proof };
             __gpumem::PrintedProgram {
                 name: #name,
-                file: ::core::file!(),
+                file: __gpumem::rust::file!(),
                 parameters: __gpumem::Language::list([#(__gpumem::Parameter {
                     name: #texts,
                     info: <#types as __gpumem::DeviceType>::device_type(),
@@ -256,7 +258,7 @@ fn written(
     let written = function.sig.ident.unraw().to_string();
     let shown = (attribute.name.is_none() && written != symbol).then(|| quote!(.shown_as(#written)));
     let shared = lower.shared.iter().map(|(element, extents)| {
-        quote!(bytes = bytes.next_multiple_of(::core::mem::align_of::<#element>()) + ::core::mem::size_of::<#element>() #(* #extents)*;)
+        quote!(bytes = __gpumem::Language::shared_end::<#element, _>(bytes, [#(const { #extents }),*]);)
     });
     let shared = lower.shares.map(|_| quote!(.shared_bytes({ let mut bytes = 0usize; #(#shared)* bytes })));
     let flags = &attribute.flags;
@@ -273,10 +275,10 @@ fn written(
         (true, Ok(phases)) => quote! {
             .host_split(
                 #awaiting,
-                |__phases: &mut __gpumem::Phases<'_>, __arguments: &(#(#types,)*)| -> ::core::result::Result<(), __gpumem::Fault> {
+                |__phases: &mut __gpumem::Phases<'_>, __arguments: &(#(#types,)*)| {
                     // The other body is the one that lints are about.
                     #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
-                    let __outcome: ::core::result::Result<(), __gpumem::Fault> = {
+                    let __outcome = {
                         let (#(#names,)*) = __arguments;
                         #phases
                     };

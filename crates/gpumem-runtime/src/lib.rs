@@ -71,6 +71,10 @@ pub mod internal {
     pub use gpumem_trace::log::CollectiveInfo;
 }
 
+/// The standard library, whatever the user's crate calls by its name.
+#[doc(hidden)]
+pub use core as __core;
+
 pub use array::{
     ArrayBase, Destination, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, DeviceVisible, Exclusive,
     Field, FromDevice, HostArray, HostKind, Imported, LockArrays, Managed, ManagedArray, Mapped, MappedArray,

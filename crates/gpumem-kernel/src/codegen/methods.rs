@@ -123,7 +123,8 @@ macro_rules! methods {
             label = "this is no number",
             note = "numbers and complex numbers have, and so has `T` with `T: Numeric`; an enum has `==` and `!=`"
         )]
-        pub trait Methods: Copy + sealed::HasMethods {
+        #[allow(clippy::wrong_self_convention)] // numbers are `Copy`
+        pub trait Methods: sealed::HasMethods {
             /// Its bits, as a number.
             type Bits;
             /// The number without a sign.
@@ -136,7 +137,10 @@ macro_rules! methods {
                 #[must_use]
                 #[inline(always)]
                 #[allow(unused_variables)]
-                fn $name(self $(, $argument: $ty)*) -> $output $(where Self: $bound)? {
+                fn $name(self $(, $argument: $ty)*) -> $output
+                where
+                    Self: Sized $(+ $bound)?,
+                {
                     unknown::<Self, $output>()
                 }
             )*
@@ -145,7 +149,10 @@ macro_rules! methods {
             #[must_use]
             #[inline(always)]
             #[allow(unused_variables)]
-            fn from_bits_of(bits: Self::Bits) -> Self {
+            fn from_bits_of(bits: Self::Bits) -> Self
+            where
+                Self: Sized,
+            {
                 unknown::<Self, Self>()
             }
 
@@ -153,7 +160,10 @@ macro_rules! methods {
             #[must_use]
             #[inline(always)]
             #[allow(unused_variables)]
-            fn from_f32_of(value: f32) -> Self {
+            fn from_f32_of(value: f32) -> Self
+            where
+                Self: Sized,
+            {
                 unknown::<Self, Self>()
             }
 
@@ -161,7 +171,10 @@ macro_rules! methods {
             #[must_use]
             #[inline(always)]
             #[allow(unused_variables)]
-            fn from_f64_of(value: f64) -> Self {
+            fn from_f64_of(value: f64) -> Self
+            where
+                Self: Sized,
+            {
                 unknown::<Self, Self>()
             }
         }

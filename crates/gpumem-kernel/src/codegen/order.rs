@@ -13,13 +13,17 @@ mod sealed {
     message = "`{Self}` has no `min` and `max` in kernels",
     note = "integers and floats have, and so has `T` with `T: Numeric`"
 )]
-pub trait Ordered: Sized + sealed::Sealed {
+pub trait Ordered: sealed::Sealed {
     /// The smaller; of a number and a NaN the number, of equal ones `self`.
     #[must_use]
-    fn min_of(self, other: Self) -> Self;
+    fn min_of(self, other: Self) -> Self
+    where
+        Self: Sized;
     /// The larger; of a number and a NaN the number, of equal ones `self`.
     #[must_use]
-    fn max_of(self, other: Self) -> Self;
+    fn max_of(self, other: Self) -> Self
+    where
+        Self: Sized;
 }
 
 macro_rules! ordered {

@@ -12,8 +12,8 @@
 //!   traits that are in the user's scope. A module's functions could not be told from others of the same signature.
 
 use super::{
-    Calls, Change, Constant, DeviceType, E, Fault, Grid, KernelDef, Load, Parameter, Phases, PrintedProgram,
-    Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
+    Calls, Change, Constant, DeviceType, E, Fault, Grid, KernelDef, Load, Methods, Ordered, Parameter,
+    Phases, PrintedProgram, Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
 };
 
 /// The functions of the kernels' language that belong to no other type.
@@ -36,6 +36,8 @@ pub unsafe trait Origin {
             &dyn Change<(), u32>,
             &dyn Row,
             &dyn Grid,
+            &dyn Methods<Bits = (), Magnitude = (), Part = ()>,
+            &dyn Ordered,
         ),
         types: (
             Calls<'_>,

@@ -58,7 +58,7 @@ macro_rules! field {
     ($record:ty, $field:ident) => {
         // SAFETY: offset and type are those of the field itself. `access` is never called.
         unsafe {
-            $crate::Field::new(::core::mem::offset_of!($record, $field), |record: *const $record| {
+            $crate::Field::new($crate::__core::mem::offset_of!($record, $field), |record: *const $record| {
                 // A packed record may hold its fields where they are not aligned: rustc refuses a reference to them.
                 let _ = |record: &$record| _ = &record.$field;
                 &raw const (*record).$field

@@ -109,4 +109,31 @@ fn one(x: u32) -> u32 {
     x + 1u32
 }
 
+/// Has methods of its own for numbers.
+mod methods {
+    pub mod kernel {
+        pub use gpumem::kernel::*;
+        pub mod codegen {
+            pub use gpumem::kernel::codegen::*;
+            pub trait Ordered: Sized {
+                fn max_of(self, _: Self) -> Self {
+                    self
+                }
+            }
+            impl<T> Ordered for T {}
+            pub trait Methods: Sized {
+                fn signum_of(self) -> Self {
+                    self
+                }
+            }
+            impl<T> Methods for T {}
+        }
+    }
+}
+
+#[gpumem::kernel(crate = methods)]
+fn greatest(y: Own<i32>) {
+    y[own()] = y[own()].max(3).signum();
+}
+
 fn main() {}
