@@ -5,7 +5,7 @@
 //! alone, with the user's own tokens. Each declaration there has a number for its type, and each use takes the number that was
 //! found here.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use std::{
     cell::RefCell,
@@ -41,16 +41,25 @@ const WORDS: &str = " as break const continue crate else enum extern false fn fo
 fn has_spellings(token: &TokenTree) -> bool {
     match token {
         TokenTree::Ident(name) => *name == "gen" || name.to_string().starts_with("r#"),
-        TokenTree::Group(group) => group.stream().into_iter().any(|token| has_spellings(&token)),
+        TokenTree::Group(group) => {
+            is_label(group) || group.stream().into_iter().any(|token| has_spellings(&token))
+        }
         _ => false,
     }
+}
+
+/// Whether these are the invisible brackets around a `$label:lifetime`.
+fn is_label(group: &Group) -> bool {
+    let mut tokens = group.stream().into_iter();
+    let has_mark = matches!(tokens.next(), Some(TokenTree::Punct(mark)) if mark.as_char() == '\'');
+    group.delimiter() == Delimiter::None && has_mark && tokens.count() == 1
 }
 
 /// One spelling for each name: `r#x` is `x`, also as a label.
 pub(crate) fn one_spelling(tokens: TokenStream) -> TokenStream {
     let spelled = |token| match token {
         // The others keep the places of their brackets.
-        token if !has_spellings(&token) => token,
+        token if !has_spellings(&token) => token.into(),
         TokenTree::Ident(name) => {
             let text = name.to_string();
             let plain = text.trim_start_matches("r#");
@@ -58,16 +67,17 @@ pub(crate) fn one_spelling(tokens: TokenStream) -> TokenStream {
             let is_word = WORDS.contains(&format!(" {plain} "));
             let name =
                 if is_word { Ident::new_raw(plain, name.span()) } else { Ident::new(plain, name.span()) };
-            TokenTree::Ident(name)
+            TokenTree::Ident(name).into()
         }
+        TokenTree::Group(group) if is_label(&group) => one_spelling(group.stream()),
         TokenTree::Group(group) => {
             let mut inner = Group::new(group.delimiter(), one_spelling(group.stream()));
             inner.set_span(group.span());
-            TokenTree::Group(inner)
+            TokenTree::Group(inner).into()
         }
-        token => token,
+        token => token.into(),
     };
-    tokens.into_iter().map(spelled).collect()
+    tokens.into_iter().map::<TokenStream, _>(spelled).collect()
 }
 
 /// The names of one kernel.

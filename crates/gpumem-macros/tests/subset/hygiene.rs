@@ -84,6 +84,43 @@ macro_rules! labels {
 }
 labels!('a n);
 
+macro_rules! lifetimes {
+    ($a:lifetime $b:lifetime) => {
+        both! { lifetimes plain_lifetimes i {
+            let mut n = 1;
+            $a: for k in 0..4i64 {
+                'a: loop {
+                    n += 1;
+                    $b: while n < 100 {
+                        'b: for _ in 0..3 {
+                            n += i + 1;
+                            if n % 5 == k {
+                                continue $a;
+                            }
+                            if n % 7 == 2 {
+                                break 'b;
+                            }
+                            if n % 7 == 3 {
+                                continue $b;
+                            }
+                            if n % 7 == 4 {
+                                break 'a;
+                            }
+                        }
+                        n *= 2;
+                    }
+                    if n > 90 {
+                        break $a;
+                    }
+                }
+                n *= 3;
+            }
+            n
+        }}
+    };
+}
+lifetimes!('a 'b);
+
 macro_rules! function {
     ($value:ident, $made:expr) => {
         #[gpumem::device]
@@ -122,6 +159,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
     vec![
         (variables(), plain_variables),
         (labels(), plain_labels),
+        (lifetimes(), plain_lifetimes),
         (functions_of_both(), plain_functions),
         (apart(), |i| (31 - i % 32) * 3 + 3),
     ]
