@@ -1,10 +1,10 @@
 //! Statements that lead elsewhere: `if`, `match`, loops, `break`, `continue`, `return`.
 
-use super::{Code, Loop, Lower, Value, error, operators::plain_operator, refuse};
+use super::{Code, Loop, Lower, Order, Value, error, operators::plain_operator, refuse};
 use crate::{names::Key, signature::Role};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Expr, Label, Lifetime, spanned::Spanned};
+use syn::{Expr, Label, Lifetime, Pat, spanned::Spanned, visit::Visit};
 
 impl Lower {
     /// An expression whose value is not used.
@@ -121,9 +121,13 @@ impl Lower {
         condition: Option<TokenStream>,
     ) -> syn::Result<([TokenStream; 2], Option<TokenStream>)> {
         let Some((word, guard)) = &arm.guard else { return Ok((Default::default(), condition)) };
-        let Value { host, witness, before, tree, .. } = self.expression(guard)?;
+        let Value { host, witness, before, tree, order } = self.expression(guard)?;
         if !before.is_empty() {
             return error(guard, "a guard is one expression: compute the rest before the `match`");
+        }
+        if order == Order::Acts && has_cases(&arm.pat) {
+            // Rust asks it again for each case that fits.
+            return error(guard, "a guard beside `|` changes nothing: write an arm for each case");
         }
         let both = match condition {
             None => tree,
@@ -278,6 +282,21 @@ impl Lower {
         self.jumped.insert(to);
         Ok(jump)
     }
+}
+
+/// Whether there is a `|` in a pattern.
+fn has_cases(pattern: &Pat) -> bool {
+    struct Cases(bool);
+
+    impl<'a> Visit<'a> for Cases {
+        fn visit_pat_or(&mut self, _: &'a syn::PatOr) {
+            self.0 = true;
+        }
+    }
+
+    let mut found = Cases(false);
+    found.visit_pat(pattern);
+    found.0
 }
 
 /// One `if` within the other: the arms of a `match` in turn. An arm without a condition is the last one that counts.

@@ -86,4 +86,16 @@ fn indices(y: SliceMut<[i32; 2]>) {
     }] as usize];
 }
 
+#[gpumem::kernel(unsafe)]
+fn guards(y: SliceMut<u32>, n: u32) {
+    match n {
+        1 | _ if y.atomic_add(0, 1) > 5 => {}
+        _ => {}
+    }
+    let _x = match (n, n) {
+        (1 | 2, 3) if y.atomic_add(0, 1) > 5 => 1,
+        _ => 2,
+    };
+}
+
 fn main() {}
