@@ -341,6 +341,15 @@ template <class T> struct dynamic {
 };
 template <class T> GPUMEM_DEVICE u64 extent(const dynamic<T>& all, int axis) { return axis == 0 ? all.length : 1; }
 
+// The element at an array of indices.
+#define GPUMEM_ELEMENT(Rank, ...)                                                                            \
+    template <class Array> GPUMEM_DEVICE decltype(auto) element(Array&& x, const array<u64, Rank>& at) { \
+        return x(__VA_ARGS__);                                                                               \
+    }
+GPUMEM_ELEMENT(2, at(0), at(1)) GPUMEM_ELEMENT(3, at(0), at(1), at(2)) GPUMEM_ELEMENT(4, at(0), at(1), at(2), at(3))
+GPUMEM_ELEMENT(5, at(0), at(1), at(2), at(3), at(4)) GPUMEM_ELEMENT(6, at(0), at(1), at(2), at(3), at(4), at(5))
+#undef GPUMEM_ELEMENT
+
 template <class Array, class T> GPUMEM_DEVICE Array filled(T value) {
     Array array;
     for (T& element : array.elements) element = value;

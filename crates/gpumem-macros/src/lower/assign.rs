@@ -1,7 +1,7 @@
 //! Reading and writing places: variables, fields of tuples, elements of arrays.
 
 use super::{
-    Code, Lower, Order, Value, error,
+    Code, Lower, Order, Value, calls, error,
     expressions::operand,
     local, order_of,
     parts::{Part, leads_to_part},
@@ -147,18 +147,24 @@ impl Lower {
             Expr::Array(array) => (true, array.elems.iter().collect()),
             e => (false, vec![e]),
         };
-        let mut values = Vec::new();
+        let (mut values, mut ty) = (Vec::new(), None);
         for element in elements {
             let mut value = match element {
                 Expr::Lit(literal) => self.literal_of(literal, "usize")?,
                 element => self.expression(element)?,
             };
-            if let (false, Expr::Path(path)) = (list, element)
-                && let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(name))
-            {
-                // It may be an array of indices, which only its witness knows.
-                let (tree, ty) = (&value.tree, variable.ty);
-                value.tree = quote!(E::Position(&#tree, #ty));
+            // It may be an array of indices, which only its witness knows.
+            match element {
+                _ if list => {}
+                Expr::Path(path) => {
+                    let name = path.path.get_ident();
+                    ty = name.and_then(|name| self.names.find(name)).map(|variable| variable.ty);
+                }
+                element if may_be_array(element) => {
+                    let (number, witness) = self.seen(&value.witness, element.span());
+                    (ty, value.witness) = (Some(number), witness);
+                }
+                _ => {}
             }
             values.push((value, element.span()));
         }
@@ -166,7 +172,11 @@ impl Lower {
         let write = move |values: &[(Value, Span)]| {
             let (hosts, seen): (Vec<_>, Vec<_>) =
                 values.iter().map(|(value, _)| (&value.host, &value.witness)).unzip();
-            let trees = values.iter().map(|(value, _)| value.tree.clone()).collect();
+            let trees = values.iter().map(|(Value { tree, .. }, _)| match ty {
+                Some(ty) => quote!(E::Position(&#tree, #ty)),
+                None => tree.clone(),
+            });
+            let trees = trees.collect();
             match list {
                 true => Position {
                     host: quote_spanned!(span=> [#(#hosts),*]),
@@ -329,6 +339,18 @@ impl Lower {
         let seen = write_back(&array.witness, &at.witness, &value.witness, Some(quote!(#watcher)));
         before.push(quote!(S::AssignWith(#text, #number, &#place, &#value_tree)));
         Ok(Code { host, witness: seen, tree: before })
+    }
+}
+
+/// Whether an index may be an array of indices: no literal, no operation, no id.
+fn may_be_array(index: &Expr) -> bool {
+    match index {
+        Expr::Block(_) | Expr::If(_) | Expr::Match(_) | Expr::Loop(_) | Expr::Field(_) | Expr::Index(_) => {
+            true
+        }
+        Expr::Paren(inner) => may_be_array(&inner.expr),
+        Expr::Call(call) => !calls::is_id(call),
+        _ => false,
     }
 }
 

@@ -276,6 +276,13 @@ impl Lower {
     }
 }
 
+/// Whether this is an id, or the index of one's own element.
+pub(super) fn is_id(call: &ExprCall) -> bool {
+    let Expr::Path(path) = &*call.func else { return false };
+    let word = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+    word == "own" || IDS.contains(&word.as_str()) || WAVE_IDS.contains(&word.as_str())
+}
+
 /// A number of the expansion, as the host takes it.
 fn number_of(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)

@@ -3,6 +3,7 @@
 
 use gpumem::kernel::prelude::*;
 use half::{bf16, f16};
+use num_complex::Complex;
 
 /// The type of a `const` block is that of its place.
 #[gpumem::kernel(unsafe)]
@@ -352,6 +353,76 @@ pub(crate) fn records_of_blocks() -> gpumem::kernel::KernelDef<super::Integers> 
     }
 }
 
+#[derive(Clone, Copy, gpumem::DeviceRecord)]
+#[repr(C)]
+struct Place {
+    at: [usize; 2],
+}
+
+#[gpumem::device]
+fn place(i: usize) -> Place {
+    Place { at: [i % 2, i % 3] }
+}
+
+#[gpumem::device]
+fn crossed(i: usize) -> [usize; 2] {
+    [1 - i % 2, i % 3]
+}
+
+/// Arrays of indices that are no variables.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn indices_of_blocks(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let mut grid = local::<i64>([2, 3]);
+    let mut row = local::<i64>([2]);
+    let shared_grid = shared::<u32>([2, 3]);
+    let places = [place(i), place(i + 1)];
+    grid[{
+        let row = i % 2;
+        [row, 2]
+    }] = 5;
+    grid[crossed(i)] += 7;
+    grid[if i > 3 { [0, 1] } else { [1, 0] }] -= 3;
+    grid[places[1].at] += 11;
+    row[place(i).at[0]] = 13;
+    row[{
+        let other = i % 2;
+        1 - other
+    }] += 17;
+    if local_id(0) < 6 {
+        shared_grid[[local_id(0) / 3, local_id(0) % 3]] = 0;
+    }
+    barrier(Local);
+    let mut at = [1, 0];
+    at[1] += 1;
+    shared_grid.atomic_add(at, {
+        at[0] = 0;
+        2u32
+    });
+    shared_grid.atomic_add(crossed(1), 1);
+    barrier(Local);
+    let sums = shared_grid[if i < 500 { [1, 1] } else { [0, 0] }] as i64 * 1000
+        + shared_grid[crossed(1)] as i64 * 100_000;
+    let mut total = sums + row[0] * 3 + row[1] * 5;
+    for a in 0..2usize {
+        for b in 0..3usize {
+            total = total * 3 + grid[[a, b]];
+        }
+    }
+    out[i] = total;
+}
+
+/// What is left of complex numbers.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn complex_rests(out: SliceMut<i64>) {
+    let i = global_id(0) as f32;
+    let (a, b) = (Complex::new(i * 2.5 + 1.0, 20.0 - i), Complex::new(3.0f32, 1.5));
+    let mut rest = a % b;
+    rest %= 0.75f32;
+    let sum = rest + a % 2.0f32;
+    out[global_id(0)] = (sum.re * 64.0) as i64 * 1_000_000 + (sum.im * 64.0) as i64;
+}
+
 /// Each kernel, and what it gives for a work-item.
 #[allow(dead_code)] // not every test program runs all of them
 #[allow(clippy::type_complexity)]
@@ -425,5 +496,24 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             called + i * 2 + 6 + 15 + 28 + 55 + 78 + 119 + 152 + 207 + 319 + 9 + 1 + 10
         }),
         (records_of_blocks(), |i| i * 2 + 4300),
+        (indices_of_blocks(), |i| {
+            let i = i as usize;
+            let (mut grid, mut row) = ([[0; 3]; 2], [0; 2]);
+            grid[i % 2][2] = 5;
+            grid[1 - i % 2][i % 3] += 7;
+            let [a, b] = if i > 3 { [0, 1] } else { [1, 0] };
+            grid[a][b] -= 3;
+            grid[(i + 1) % 2][(i + 1) % 3] += 11;
+            row[i % 2] = 13;
+            row[1 - i % 2] += 17;
+            let sums = 64 * 1000 + 32 * 100_000 + row[0] * 3 + row[1] * 5;
+            grid.iter().flatten().fold(sums, |total, element| total * 3 + element)
+        }),
+        (complex_rests(), |i| {
+            let i = i as f32;
+            let (a, b) = (Complex::new(i * 2.5 + 1.0, 20.0 - i), Complex::new(3.0f32, 1.5));
+            let sum = a % b % 0.75 + a % 2.0;
+            (sum.re * 64.0) as i64 * 1_000_000 + (sum.im * 64.0) as i64
+        }),
     ]
 }

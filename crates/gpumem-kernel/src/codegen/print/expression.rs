@@ -77,6 +77,12 @@ impl Body<'_> {
         ids.join(", ")
     }
 
+    /// Whether an index is a value of several.
+    fn is_list(&self, at: &E, of: usize) -> bool {
+        let info = self.type_at(of);
+        info.form == Form::Local && info.len() > 1 && !matches!(at, E::Var(_) | E::Own(_))
+    }
+
     /// The call of an id without the conversion to `u64`.
     pub(super) fn id(&self, name: &str, arguments: &[E]) -> String {
         let axes: Vec<String> = arguments.iter().map(|axis| self.axis(axis)).collect();
@@ -122,9 +128,12 @@ impl Body<'_> {
             E::Cast(from, to, a) => self.cast(*from, *to, a),
             E::Id(name, arguments) => format!("(u64){}", self.id(name, arguments)),
             E::Call(name, arguments) => format!("{name}({})", self.list(arguments)),
+            E::Index(base, _, [E::Position(at, of)]) if self.is_list(at, *of) => {
+                format!("rust::element({}, {})", self.expression(base), self.expression(at))
+            }
             E::Index(base, ty, at) => {
                 let index = |at: &E| match at {
-                    E::Own(ty) => self.own(*ty),
+                    E::Own(ty) | E::Position(E::Own(ty), _) => self.own(*ty),
                     at => self.initial(at),
                 };
                 let at: Vec<String> = at.iter().map(index).collect();
@@ -137,7 +146,7 @@ impl Body<'_> {
             }
             E::Position(at, ty) => match self.type_at(*ty).form {
                 Form::Local => {
-                    let at = self.expression(at);
+                    let at = self.operand(at);
                     let parts: Vec<String> =
                         (0..self.type_at(*ty).len()).map(|axis| format!("{at}({axis})")).collect();
                     parts.join(", ")
