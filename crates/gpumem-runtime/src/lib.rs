@@ -94,5 +94,5 @@ pub use interchange::{
 pub use ipc::{IpcArray, IpcArrayHandle};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
 pub use stream::{Event, Stream};
-pub use transfer::{CopyPlan, CopyStrategy, Progress};
+pub use transfer::{CopyPlan, Progress, Route};
 pub use transfer_options::{NonTemporalStores, TransferOptions};

@@ -152,25 +152,25 @@ pub use gpumem_macros::{DeviceRecord, device, kernel};
 pub mod generic {
     //! The generic types below those of this crate, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::{
-        ArrayBase, ArraySpec, Bool, Completion, CopyPlan, CopyStrategy, CudaArrayDestination,
-        CudaArrayInterface, CudaArraySource, DescrField, Destination, Device, DeviceArray, DeviceCounters,
-        DeviceRecord, DeviceView, DeviceViewMut, DeviceVisible, DlpackTensor, ElementKind, ElementType,
-        Event, Exclusive, Field, FromDevice, HasCudaArrayInterface, HostArray, HostKind, Imported,
-        ImportedArray, InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle, Layout, Loan, LockArrays,
-        Managed, ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, NonTemporalStores,
-        OnBackend, Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts,
-        RegisterError, Registered, RegisteredArray, Scalar, Scope, Shared, Source, Storage, StorageMut,
-        Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, cuda_array, cuda_array_mut, dlpack,
-        field, is_cuda_array, layout, memory, trace, view_at, view_mut_at,
+        ArrayBase, ArraySpec, Bool, Completion, CopyPlan, CudaArrayDestination, CudaArrayInterface,
+        CudaArraySource, DescrField, Destination, Device, DeviceArray, DeviceCounters, DeviceRecord,
+        DeviceView, DeviceViewMut, DeviceVisible, DlpackTensor, ElementKind, ElementType, Event, Exclusive,
+        Field, FromDevice, HasCudaArrayInterface, HostArray, HostKind, Imported, ImportedArray,
+        InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle, Layout, Loan, LockArrays, Managed,
+        ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, NonTemporalStores, OnBackend,
+        Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts,
+        RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
+        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, cuda_array,
+        cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, trace, view_at, view_mut_at,
     };
 }
 pub mod kernel;
 pub mod ops;
 pub use gpumem_runtime::{
-    ArraySpec, Bool, Completion, CopyPlan, CopyStrategy, CudaArrayInterface, DescrField, DeviceCounters,
-    DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, InterchangeStream, IntoArraySpec,
-    IpcArrayHandle, Layout, NonTemporalStores, Order, Progress, RawParts, RegisterError, Scalar, Storage,
-    StorageMut, ToDevice, TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout, memory, trace,
+    ArraySpec, Bool, Completion, CopyPlan, CudaArrayInterface, DescrField, DeviceCounters, DlpackTensor,
+    ElementKind, ElementType, Field, HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle,
+    Layout, NonTemporalStores, Order, Progress, RawParts, RegisterError, Route, Scalar, Storage, StorageMut,
+    ToDevice, TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout, memory, trace,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]

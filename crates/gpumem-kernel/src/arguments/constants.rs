@@ -112,8 +112,8 @@ impl<'a, B: Backend> ConstantWrite<'a, B> {
             let layout = Layout::packed(&[bytes.len()], 1, Order::C)
                 .map_err(|error| Error::new("", OPERATION, error))?;
             let place = ArrayRef::new(&constants.memory, &layout);
-            let view = ArrayView1::from(&bytes[..]).into_dyn();
-            upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
+            let view = ArrayView1::from(&bytes[..]);
+            upload(timeline, OPERATION, &view, place, Upload::Staged, None)?;
             *written = Some(bytes);
         }
         accesses.push(Access::read(&constants.memory, used));

@@ -110,9 +110,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
     ) -> Result<(u64, Option<AllocationRef<B>>)> {
         match (self.0, write_back) {
             (To::Host(mut view), WriteBack::Now) => {
-                if !transfer::try_download_inline(timeline, source, &mut view) {
-                    transfer::download(timeline, operation, source, view.into_dyn(), None)?;
-                }
+                transfer::download(timeline, operation, source, &mut view, None)?;
                 Ok((0, None))
             }
             (To::Host(view), WriteBack::InScope(scope)) => {

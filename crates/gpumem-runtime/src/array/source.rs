@@ -142,20 +142,15 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         match &self.0 {
             From::Host(view) => packed.assign(&view.view().into_dyn()),
             From::Memory { memory, layout } => {
-                transfer::download(
-                    timeline,
-                    operation,
-                    ArrayRef::new(memory, layout),
-                    packed.view_mut(),
-                    None,
-                )?;
+                let place = ArrayRef::new(memory, layout);
+                transfer::download(timeline, operation, place, &mut packed.view_mut(), None)?;
             }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
                 // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
                 let array = unsafe { foreign::described::<T, B>(device, descriptor, operation)? };
                 let place = ArrayRef::new(&array.memory, &array.layout);
-                transfer::download(timeline, operation, place, packed.view_mut(), None)?;
+                transfer::download(timeline, operation, place, &mut packed.view_mut(), None)?;
             }
         }
         Ok(packed)
@@ -181,12 +176,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         upload: Upload,
     ) -> Result<u64> {
         match &self.0 {
-            From::Host(view) => {
-                if upload == Upload::Blocking && transfer::try_upload_inline(timeline, view, destination) {
-                    return Ok(0);
-                }
-                transfer::upload(timeline, operation, view.view().into_dyn(), destination, upload, None)
-            }
+            From::Host(view) => transfer::upload(timeline, operation, view, destination, upload, None),
             From::Memory { memory, layout } => {
                 copy_memory::<T, B>(timeline, operation, ArrayRef::new(memory, layout), destination, upload)
             }
@@ -199,26 +189,25 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     /// How [`copy_to`](Self::copy_to) would do it.
     pub(crate) fn plan(
         &self,
-        timeline: &Timeline<B>,
+        timeline: &Arc<Timeline<B>>,
         operation: &'static str,
         destination: ArrayRef<'_, B>,
     ) -> Result<CopyPlan> {
-        let ArrayRef { memory: to, layout } = destination;
         match &self.0 {
-            From::Memory { memory, layout: from } => {
-                CopyPlan::between(timeline, operation, (memory, from), (to, layout))
+            From::Memory { memory, layout } => {
+                CopyPlan::between(timeline, operation, ArrayRef::new(memory, layout), destination)
             }
             From::Host(_) => {
-                let options = to.device().map(Device::transfer_options).unwrap_or_default();
                 let caller = self.layout(operation).map_err(|error| timeline.context.place(error))?;
-                CopyPlan::borrowed(timeline, operation, &caller, to, layout, options)
+                CopyPlan::borrowed(timeline, operation, caller, destination)
             }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+                let device = near::<B>(destination.memory, operation)?;
                 // SAFETY: the object is borrowed by the source, and nothing is enqueued that uses its memory.
-                let array =
-                    unsafe { foreign::described::<T, B>(near::<B>(to, operation)?, descriptor, operation)? };
-                CopyPlan::between(timeline, operation, (&array.memory, &array.layout), (to, layout))
+                let array = unsafe { foreign::described::<T, B>(device, descriptor, operation)? };
+                let source = ArrayRef::new(&array.memory, &array.layout);
+                CopyPlan::between(timeline, operation, source, destination)
             }
         }
     }
@@ -235,7 +224,6 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         let total = destination.layout.packed_bytes() as u64;
         match &self.0 {
             From::Host(view) => {
-                let view = view.view().into_dyn();
                 transfer::upload(timeline, operation, view, destination, Upload::Blocking, Some(progress))?;
             }
             From::Memory { .. } | From::Described(_) => {
@@ -263,7 +251,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             .map_err(|error| timeline.context.error(operation, error))?;
         match &self.0 {
             From::Host(view) => match view.broadcast(ndarray::IxDyn(shape)) {
-                Some(view) => transfer::upload(timeline, operation, view, destination, upload, None),
+                Some(view) => transfer::upload(timeline, operation, &view, destination, upload, None),
                 None => self.copy_to(timeline, operation, destination, upload),
             },
             From::Memory { memory, .. } => {
@@ -313,23 +301,10 @@ fn copy_memory<T: Element, B: Backend>(
     destination: ArrayRef<'_, B>,
     upload: Upload,
 ) -> Result<u64> {
-    if upload == Upload::Blocking {
-        gpumem_memory::may_block(operation)?;
-        if transfer::try_copy_inline(timeline, source, destination) {
-            return Ok(0);
-        }
+    match upload {
+        Upload::Blocking => transfer::copy_and_wait::<T, B>(timeline, operation, source, destination),
+        Upload::Staged => transfer::copy::<T, B>(timeline, operation, source, destination),
     }
-    if upload != Upload::Blocking {
-        return transfer::copy::<T, B>(timeline, operation, source, destination);
-    }
-    let writers = source.memory.writers(&source.layout.extent(), timeline);
-    let submission = transfer::copy::<T, B>(timeline, operation, source, destination)?;
-    timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
-    // The device orders the copy after them, which does not tell whether they succeeded.
-    for (writer, submission) in &writers {
-        writer.wait_for_use(*submission).result.map_err(|error| error.in_operation(operation))?;
-    }
-    Ok(submission)
 }
 
 #[diagnostic::do_not_recommend]

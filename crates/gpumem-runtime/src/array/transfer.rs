@@ -9,7 +9,7 @@ use crate::{
 };
 use gpumem_core::Result;
 use gpumem_memory::{may_block, track::Timeline};
-use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex};
+use ndarray::{Array, ArrayViewMut, Dimension, Ix0, NdIndex};
 use std::{ops::ControlFlow, sync::Arc};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
@@ -41,15 +41,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             .map_err(|error| self.memory.core().place(error))?;
         let timeline = self.default_timeline()?;
         // SAFETY: there is room for the elements of the packed layout, and no other code uses it.
-        unsafe {
-            transfer::download_new::<S::Elem, _>(
-                &timeline,
-                OPERATION,
-                self.place(),
-                host.as_mut_ptr(),
-                packed,
-            )?
-        };
+        unsafe { transfer::download_new(&timeline, OPERATION, self.place(), host.as_mut_ptr(), packed)? };
         // SAFETY: the download has written all of them.
         unsafe { host.into_array(OPERATION) }.map_err(|error| self.memory.core().place(error))
     }
@@ -74,11 +66,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
         let mut destination = destination.into();
         self.device()?.on_default(|timeline| {
-            if transfer::try_download_inline(timeline, self.place(), &mut destination) {
-                return Ok(());
-            }
-            let view = destination.view_mut().into_dyn();
-            transfer::download(timeline, "copy_to_host", self.place(), view, None)
+            transfer::download(timeline, "copy_to_host", self.place(), &mut destination, None)
         })?;
         Ok(destination)
     }
@@ -108,8 +96,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
         let (mut destination, timeline) = (destination.into(), self.default_timeline()?);
-        let view = destination.view_mut().into_dyn();
-        transfer::download(&timeline, "copy_to_host", self.place(), view, Some(&mut progress))?;
+        transfer::download(&timeline, "copy_to_host", self.place(), &mut destination, Some(&mut progress))?;
         Ok(destination)
     }
 
@@ -128,10 +115,9 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     pub fn get<I: NdIndex<D> + ndarray::IntoDimension>(&self, index: I) -> Result<S::Elem> {
         let layout = self.element("get", index.into_dimension().slice())?;
         let mut value = [<S::Elem as bytemuck::Zeroable>::zeroed()];
-        let view = ArrayViewMut::from(&mut value[..]).into_shape_with_order(IxDyn(&[]));
-        if let Ok(view) = view {
+        if let Ok(mut view) = ArrayViewMut::from(&mut value[..]).into_shape_with_order(()) {
             let place = ArrayRef::new(&self.memory, &layout);
-            transfer::download(&self.default_timeline()?, "get", place, view, None)?;
+            transfer::download(&self.default_timeline()?, "get", place, &mut view, None)?;
         }
         Ok(value[0])
     }
@@ -155,7 +141,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     where
         Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
     {
-        source.source().plan(&*self.default_timeline()?, "copy_plan", self.place())
+        source.source().plan(&self.default_timeline()?, "copy_plan", self.place())
     }
 }
 
@@ -268,14 +254,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         let layout = self.element("set", index.into_dimension().slice())?;
         let timeline = self.default_timeline()?;
         let place = ArrayRef::new(&self.memory, &layout);
-        transfer::upload(
-            &timeline,
-            "set",
-            ndarray::aview0(&value).into_dyn(),
-            place,
-            Upload::Blocking,
-            None,
-        )?;
+        transfer::upload(&timeline, "set", &ndarray::aview0(&value), place, Upload::Blocking, None)?;
         Ok(())
     }
 }

@@ -1,20 +1,21 @@
-//! Copies between any two arrays of the library, in stream order.
+//! Copies between any two arrays of the library.
 
 use super::{
-    ArrayRef,
-    copy_side::is_one_backend,
-    cross_backend,
-    device_copy::{copy_nest, copy_run, needs_host, run_between},
+    ArrayRef, Producers, Upload, calling_thread, cross_backend,
+    device_copy::{copy_nest, copy_run},
     pageable,
     region_loop::RegionLoop,
+    route::{ArrayCopy, Elements, Route},
     zeros,
 };
-use crate::layout::CopyNest;
-use gpumem_core::{Backend, Element, ErrorKind, Result};
-use gpumem_memory::track::{Timeline, Work};
+use gpumem_core::{Backend, Element, Result};
+use gpumem_memory::{
+    may_block,
+    track::{Timeline, Work},
+};
 use std::sync::Arc;
 
-/// Enqueues a copy of elements of `T` and returns its submission index. Where the driver has no means for the two
+/// Enqueues a copy of elements of `T` and returns its submission index, 0 for none. Where the driver has no means for the two
 /// layouts or the two devices, the elements go through host memory, and the call waits for the source.
 /// Returns an error if the shapes differ or the two sides overlap, and the driver's error. Nothing is being written
 /// after an error.
@@ -24,45 +25,71 @@ pub(crate) fn copy<T: Element, B: Backend>(
     source: ArrayRef<'_, B>,
     destination: ArrayRef<'_, B>,
 ) -> Result<u64> {
-    if let Some(bytes) = run_between(timeline, source, destination) {
-        return copy_run(timeline, operation, source, destination, bytes);
-    }
-    let fail = |kind: ErrorKind| timeline.context.error(operation, kind);
-    let nest = CopyNest::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
-    if nest.len == 0 || nest.item == 0 {
-        timeline.check(operation)?;
-        source.memory.check(operation)?;
-        destination.memory.check(operation)?;
-        return Ok(0);
-    }
-    let accesses = [source.access(false), destination.access(true)];
-    // However the elements travel.
-    let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
-    if is_one_backend(timeline, source.memory) && is_one_backend(timeline, destination.memory) {
-        let plan = RegionLoop::new(&nest);
-        if !needs_host(timeline, (&nest, &plan), source, destination) {
-            return copy_nest(timeline, operation, admitted, (&nest, &plan), source, destination);
-        }
-    } else if let Some(device) = cross_backend::through(&nest, source, destination) {
-        let from = timeline_of(timeline, source)?;
-        return cross_backend::copy((&from, timeline), operation, &nest, (source, destination), &device);
-    }
-    through_host::<T, B>(timeline, operation, source, destination)
+    let copy = ArrayCopy { timeline, operation, source, destination, blocks: false };
+    let (route, elements) = copy.route()?;
+    copy.enqueue::<T>(route, elements)
 }
 
-/// Copies down to the host and up again, for pairs that no driver call can copy.
-fn through_host<T: Element, B: Backend>(
+/// As [`copy`], and returns when the elements are there.
+/// Returns the failure of the work that was to write the source, too.
+pub(crate) fn copy_and_wait<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: ArrayRef<'_, B>,
     destination: ArrayRef<'_, B>,
 ) -> Result<u64> {
-    let shape = ndarray::IxDyn(source.layout.shape()).into();
-    let mut host =
-        zeros::<T, ndarray::IxDyn>(operation, shape).map_err(|error| timeline.context.place(error))?;
-    let from = timeline_of(timeline, source)?;
-    pageable::download(&from, operation, source, host.view_mut(), None)?;
-    pageable::upload(timeline, operation, host.view(), destination, pageable::Upload::Staged, None)
+    may_block(operation)?;
+    let copy = ArrayCopy { timeline, operation, source, destination, blocks: true };
+    let (route, elements) = copy.route()?;
+    if let (Route::CallingThread, Elements::Run(bytes)) = (route, &elements)
+        && calling_thread::try_copy(&copy, *bytes)
+    {
+        return Ok(0);
+    }
+    let producers = Producers::of(source, timeline);
+    let submission = copy.enqueue::<T>(route, elements)?;
+    timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+    producers.check(operation)?;
+    Ok(submission)
+}
+
+impl<B: Backend> ArrayCopy<'_, B> {
+    /// Enqueues the copy, on its way.
+    fn enqueue<T: Element>(&self, route: Route, elements: Elements) -> Result<u64> {
+        let Self { timeline, operation, source, destination, .. } = *self;
+        let nest = match elements {
+            Elements::Run(bytes) => return copy_run(self, bytes),
+            Elements::Nest(nest) => nest,
+        };
+        if route == Route::Nothing {
+            timeline.check(operation)?;
+            source.memory.check(operation)?;
+            destination.memory.check(operation)?;
+            return Ok(0);
+        }
+        let accesses = [source.access(false), destination.access(true)];
+        // However the elements travel.
+        let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
+        match route {
+            Route::BetweenBackends => {
+                let from = timeline_of(timeline, source)?;
+                cross_backend::copy((&from, timeline), operation, &nest, (source, destination))
+            }
+            Route::ThroughHost => self.through_host::<T>(),
+            _ => copy_nest(self, admitted, (&nest, &RegionLoop::new(&nest))),
+        }
+    }
+
+    /// Copies down to the host and up again.
+    fn through_host<T: Element>(&self) -> Result<u64> {
+        let Self { timeline, operation, source, destination, .. } = *self;
+        let shape = ndarray::IxDyn(source.layout.shape()).into();
+        let mut host =
+            zeros::<T, ndarray::IxDyn>(operation, shape).map_err(|error| timeline.context.place(error))?;
+        let from = timeline_of(timeline, source)?;
+        pageable::download(&from, operation, source, &mut host.view_mut(), None)?;
+        pageable::upload(timeline, operation, &host.view(), destination, Upload::Staged, None)
+    }
 }
 
 /// A stream of the source's device: that of the copy, unless it belongs to another device.

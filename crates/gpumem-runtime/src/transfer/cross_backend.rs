@@ -16,21 +16,23 @@ use gpumem_core::{Backend, DriverDevice, Result};
 use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
-/// The device whose blocks a copy goes through, or `None` if another way is better: if both devices need memory that
-/// they have page-locked themselves, or if either side would take too many driver calls.
-pub(super) fn through<B: Backend>(
-    nest: &CopyNest,
+/// Whether a copy can go through blocks: not if both devices need memory that they have page-locked themselves, nor if either
+/// side would take too many driver calls.
+pub(super) fn is_possible<B: Backend>(
+    plan: &RegionLoop,
     source: ArrayRef<'_, B>,
     destination: ArrayRef<'_, B>,
-) -> Option<Device<B>> {
-    let (from, to) = (source.memory.device()?, destination.memory.device()?);
-    let is_direct = |device: &Device<B>| device.raw().capabilities().pageable_direct;
-    match (is_direct(from), is_direct(to)) {
-        _ if RegionLoop::new(nest).calls() > TUNING.max_driver_calls => None,
-        (false, false) => None,
-        (false, true) => Some(from.clone()),
-        (true, _) => Some(to.clone()),
+) -> bool {
+    let is_direct = |array: ArrayRef<'_, B>| array.memory.device().map(is_direct);
+    match (is_direct(source), is_direct(destination)) {
+        (Some(from), Some(to)) => (from || to) && plan.calls() <= TUNING.max_driver_calls,
+        _ => false,
     }
+}
+
+/// Whether the device copies any memory of the host.
+fn is_direct<B: Backend>(device: &Device<B>) -> bool {
+    device.raw().capabilities().pageable_direct
 }
 
 /// Enqueues the copy, and returns the submission index of the last piece on the destination's stream.
@@ -39,8 +41,10 @@ pub(super) fn copy<B: Backend>(
     operation: &'static str,
     nest: &CopyNest,
     (source, destination): (ArrayRef<'_, B>, ArrayRef<'_, B>),
-    device: &Device<B>,
 ) -> Result<u64> {
+    let far = destination.device(operation)?;
+    // The one that needs page-locked memory of its own.
+    let device = if is_direct(far) { source.device(operation)? } else { far };
     let limit = device.transfer_options().block_bytes;
     let mut blocks: [Option<Staging<B>>; TUNING.cross_backend_blocks] =
         [const { None }; TUNING.cross_backend_blocks];

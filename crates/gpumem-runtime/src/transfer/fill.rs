@@ -147,7 +147,7 @@ fn double<T: Element, B: Backend>(
         // One element, repeated over the layout by strides of zero.
         let host = ArrayD::from_elem(ndarray::IxDyn(&[]), value);
         let Some(spread) = host.broadcast(layout.shape()) else { return Ok(0) };
-        return upload(timeline, operation, spread, destination, Upload::Staged, None);
+        return upload(timeline, operation, &spread, destination, Upload::Staged, None);
     }
     let len = layout.len();
     let mut ready = len.min((TUNING.fill_seed / item).max(1));
@@ -161,7 +161,7 @@ fn double<T: Element, B: Backend>(
     let mut submission = upload(
         timeline,
         operation,
-        seed.view(),
+        &seed.view(),
         ArrayRef::new(destination.memory, &first),
         Upload::Staged,
         None,

@@ -1,13 +1,13 @@
 //! Copies between memories.
 //!
-//! Between host and device, `pageable` chooses the way:
+//! [`route`] chooses the way. [`pageable`] goes it between host and device:
 //! * [`calling_thread`]: the calling thread copies, or waits for a copy of, memory that the backend reaches.
 //! * [`single_block`]: a short array goes through one page-locked staging block.
 //! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
 //! * [`scoped`]: the last part of a download in a scope reaches the caller's array when its stream is waited for.
 //!
-//! Between arrays of the library, [`mod@copy`] chooses the way:
-//! * [`device_copy`]: in stream order; [`copy_side`] decides whether the driver or a kernel does it, and calls it.
+//! [`mod@copy`] goes it between arrays of the library:
+//! * [`device_copy`]: in stream order; [`copy_side`] calls the driver or a kernel.
 //! * [`cross_backend`]: between devices that no driver call connects.
 //!
 //! Shared parts:
@@ -30,6 +30,7 @@ pub(crate) mod models;
 mod pageable;
 mod pipeline;
 mod prefault;
+mod route;
 mod scoped;
 #[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod sides;
@@ -42,16 +43,16 @@ mod torn;
 use crate::{device::Staging, tuning::TUNING};
 use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
-pub(crate) use calling_thread::{try_copy_inline, try_download_inline, try_upload_inline};
-pub(crate) use copy::copy;
-pub use copy_plan::{CopyPlan, CopyStrategy};
+pub(crate) use copy::{copy, copy_and_wait};
+pub use copy_plan::CopyPlan;
 pub use fill::fill;
 pub use pageable::{Upload, upload};
 pub(crate) use pageable::{download, download_new};
 pub(crate) use prefault::zeros;
+pub use route::Route;
 pub(crate) use scoped::download_in_scope;
 pub use sides::ArrayRef;
-use sides::Direction;
+use sides::{Direction, Producers};
 pub use state::Progress;
 pub(crate) use state::ProgressFn;
 pub use torn::abort;

@@ -6,23 +6,22 @@
 //! [pipeline](super::pipeline).
 
 use super::{
-    ArrayRef, Direction, ProgressFn, TUNING, calling_thread,
-    copy_side::can_pack,
+    ArrayRef, Direction, Producers, ProgressFn, calling_thread,
     device_copy::copy_nest,
     pipeline::StagingPipeline,
     region_loop::RegionLoop,
-    sides::{HostSpan, nest_of},
+    route::{ArrayCopy, BorrowedCopy, BorrowedRun, Route},
+    sides::HostSpan,
     single_block,
     torn::note_written,
 };
 use crate::{
-    Device,
-    device::{Allocation, AllocationRef},
+    device::Allocation,
     layout::{CopyNest, Layout},
 };
 use gpumem_core::{Backend, DriverDevice, Element, Result};
 use gpumem_memory::track::{Timeline, Work};
-use ndarray::{ArrayViewD, ArrayViewMutD};
+use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::sync::Arc;
 
 /// When an upload returns, the elements have left the source in any case.
@@ -36,185 +35,170 @@ pub enum Upload {
 
 /// Copies an array of the caller into memory of the library. Returns the submission index of the last copy, 0
 /// for none.
-pub fn upload<T: Element, B: Backend>(
+pub fn upload<T: Element, D: Dimension, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    source: ArrayViewD<'_, T>,
+    source: &ArrayView<'_, T, D>,
     destination: ArrayRef<'_, B>,
     upload: Upload,
     progress: Option<ProgressFn<'_>>,
 ) -> Result<u64> {
-    if progress.is_none()
-        && let Some(done) = single_block::upload(timeline, operation, &source, destination, upload)
-    {
-        return done;
-    }
-    let host_span = HostSpan::reading(operation, &source).map_err(|error| timeline.context.place(error))?;
-    let nest =
-        nest_of::<B>(timeline, operation, &host_span, destination, "source", upload == Upload::Blocking)?;
-    if nest.len == 0 || nest.item == 0 {
-        return Ok(0);
-    }
-    if upload == Upload::Blocking && timeline.context.raw.capabilities().pageable_direct {
-        return calling_thread::copy(
-            timeline,
-            operation,
-            (&host_span, &nest, destination),
-            Direction::HostToDevice,
-            progress,
-        );
-    }
-    let device = destination.device(operation)?;
-    if let Some((memory, layout)) =
-        packed_temporary(timeline, operation, device, (destination, &host_span, &nest))
-    {
-        // Packed over the link, and unpacked on the device.
-        let twin = ArrayRef::new(&memory, &layout);
-        self::upload::<T, B>(timeline, operation, source, twin, Upload::Staged, progress)?;
-        let submission = copy_temporary(timeline, operation, twin, destination)?;
-        if upload == Upload::Blocking {
-            timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
-        }
-        return Ok(submission);
-    }
-    let sides = (destination, &host_span, &nest);
-    let pipeline = StagingPipeline::new(device, timeline, operation, sides, Direction::HostToDevice);
+    let (direction, blocks) = (Direction::HostToDevice, upload == Upload::Blocking);
+    let copy = BorrowedCopy { timeline, operation, array: destination, direction, blocks };
+    let run = source.as_slice().and_then(|elements| {
+        let first = elements.as_ptr().cast::<u8>().cast_mut();
+        copy.run_of_packed(source.shape(), first, size_of_val(elements))
+    });
     // SAFETY: the caller's view is valid for reads during this call.
-    let submission = unsafe { pipeline.run(&nest, progress)? };
-    note_written(timeline, destination);
-    if upload == Upload::Blocking {
-        pipeline.wait_for_all()?;
-    }
-    Ok(submission)
+    unsafe { copy.execute(run, || HostSpan::reading(operation, source), progress, false) }
 }
 
 /// Copies memory of the library into an array of the caller, and returns when the elements are there. Bytes between
 /// the elements of the array stay as they are.
-pub(crate) fn download<T: Element, B: Backend>(
+pub(crate) fn download<T: Element, D: Dimension, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: ArrayRef<'_, B>,
-    mut destination: ArrayViewMutD<'_, T>,
+    destination: &mut ArrayViewMut<'_, T, D>,
     progress: Option<ProgressFn<'_>>,
 ) -> Result<()> {
-    let host_span =
-        HostSpan::writing(operation, &mut destination).map_err(|error| timeline.context.place(error))?;
+    let direction = Direction::DeviceToHost;
+    let copy = BorrowedCopy { timeline, operation, array: source, direction, blocks: true };
+    let bytes = destination.len().saturating_mul(size_of::<T>());
+    let first = destination.as_slice_mut().map(|elements| elements.as_mut_ptr().cast::<u8>());
+    let run = first.and_then(|first| copy.run_of_packed(destination.shape(), first, bytes));
     // SAFETY: the caller's view is valid for writes during this call, and of no other memory.
-    unsafe { copy_out::<T, B>(timeline, operation, source, &host_span, progress, false) }
+    unsafe { copy.execute(run, || HostSpan::writing(operation, destination), progress, false).map(drop) }
 }
 
 /// As [`download`], into memory for a new array of a packed layout, whose elements have not been written.
 ///
 /// # Safety
 /// The memory is valid for writes of all elements, and not used by anything else.
-pub(crate) unsafe fn download_new<T: Element, B: Backend>(
+pub(crate) unsafe fn download_new<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: ArrayRef<'_, B>,
     first: *mut u8,
     packed: Layout,
 ) -> Result<()> {
-    let host_span = HostSpan::unwritten(first, packed);
+    let (host, direction) = (HostSpan::unwritten(first, packed), Direction::DeviceToHost);
+    let copy = BorrowedCopy { timeline, operation, array: source, direction, blocks: true };
     // SAFETY: the caller's promise.
-    unsafe {
-        match calling_thread::try_copy_out_inline(timeline, source, &host_span) {
-            true => Ok(()),
-            false => copy_out::<T, B>(timeline, operation, source, &host_span, None, true),
-        }
-    }
+    unsafe { copy.execute(copy.run_of(&host), || Ok(host), None, true).map(drop) }
 }
 
-/// # Safety
-/// The caller's memory is valid for writes during this call, and not used by anything else.
-unsafe fn copy_out<T: Element, B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    source: ArrayRef<'_, B>,
-    host_span: &HostSpan,
-    progress: Option<ProgressFn<'_>>,
-    is_new: bool,
-) -> Result<()> {
-    if progress.is_none() {
+impl<B: Backend> BorrowedCopy<'_, B> {
+    /// Does the copy, on the way that `route.rs` chooses. Returns the submission index of the last copy of an upload, 0 for none.
+    /// `run` is all of it, if it is one; if not, `host` is the caller's memory. With `is_new` the library has just made the
+    /// destination, and nothing has been written there.
+    ///
+    /// # Safety
+    /// The caller's memory is valid during this call; for a download, for writes, and no other code uses it.
+    unsafe fn execute(
+        &self,
+        run: Option<BorrowedRun>,
+        host: impl FnOnce() -> Result<HostSpan>,
+        progress: Option<ProgressFn<'_>>,
+        is_new: bool,
+    ) -> Result<u64> {
+        // What reports its progress goes in pieces.
+        if progress.is_none()
+            && let Some(run) = run
+        {
+            match self.route_of_run(run.extent.len()) {
+                // SAFETY: the caller's promise.
+                Some(Route::SingleBlock) => return unsafe { single_block::copy(self, run) },
+                // SAFETY: the caller's promise; both sides have the bytes of the run.
+                Some(Route::CallingThread) if unsafe { calling_thread::try_run(self, run) } => return Ok(0),
+                _ => {}
+            }
+        }
+        let host = &host().map_err(|error| self.timeline.context.place(error))?;
+        let nest = self.nest(host)?;
         // SAFETY: the caller's promise.
-        let done = unsafe { single_block::download(timeline, operation, source, host_span) };
-        if let Some(done) = done {
-            return done;
+        unsafe {
+            match self.route_of_nest(host, &nest)? {
+                Route::Nothing => Ok(0),
+                Route::CallingThread => calling_thread::copy(self, host, &nest, progress),
+                Route::Packed => self.through_packed(host, &nest, progress, is_new),
+                _ => self.through_pipeline(host, &nest, progress, is_new),
+            }
         }
     }
-    let nest = nest_of::<B>(timeline, operation, host_span, source, "destination", true)?;
-    if nest.len == 0 || nest.item == 0 {
-        return Ok(());
-    }
-    let writers = source.memory.writers(&source.layout.extent(), timeline);
-    // The device orders the copy after them, which does not tell whether they succeeded.
-    let check_producers = || -> Result<()> {
-        for (writer, submission) in &writers {
-            writer.wait_for_use(*submission).result.map_err(|error| error.in_operation(operation))?;
+
+    /// # Safety
+    /// As for [`execute`](Self::execute).
+    unsafe fn through_pipeline(
+        &self,
+        host: &HostSpan,
+        nest: &CopyNest,
+        progress: Option<ProgressFn<'_>>,
+        is_new: bool,
+    ) -> Result<u64> {
+        let Self { timeline, operation, array, direction, blocks } = *self;
+        if direction == Direction::DeviceToHost {
+            // No data of failed work may arrive, and no copy can begin before this check.
+            Producers::of(array, timeline).check(operation)?;
         }
-        Ok(())
-    };
-    if timeline.context.raw.capabilities().pageable_direct {
-        calling_thread::copy(
-            timeline,
-            operation,
-            (host_span, &nest, source),
-            Direction::DeviceToHost,
-            progress,
-        )?;
-        return check_producers();
-    }
-    // No data of failed work may arrive, and no copy can begin before this check.
-    check_producers()?;
-    let device = source.device(operation)?;
-    if let Some((memory, layout)) = packed_temporary(timeline, operation, device, (source, host_span, &nest))
-    {
-        // Packed on the device, so that it goes over the link as one run.
-        let twin = ArrayRef::new(&memory, &layout);
-        copy_temporary(timeline, operation, source, twin)?;
+        let device = array.device(operation)?;
+        let mut pipeline = StagingPipeline::new(device, timeline, operation, (array, host, nest), direction);
+        if is_new {
+            pipeline.is_new();
+        }
         // SAFETY: the caller's promise.
-        return unsafe { copy_out::<T, B>(timeline, operation, twin, host_span, progress, is_new) };
+        let submission = unsafe { pipeline.run(nest, progress)? };
+        if direction == Direction::HostToDevice {
+            note_written(timeline, array);
+            if blocks {
+                pipeline.wait_for_all()?;
+            }
+        }
+        Ok(submission)
     }
-    let mut pipeline = StagingPipeline::new(
-        device,
-        timeline,
-        operation,
-        (source, host_span, &nest),
-        Direction::DeviceToHost,
-    );
-    if is_new {
-        pipeline.is_new();
+
+    /// Packed over the link, and packed or unpacked on the device. If there is no memory for that, through the pipeline.
+    ///
+    /// # Safety
+    /// As for [`execute`](Self::execute).
+    unsafe fn through_packed(
+        &self,
+        host: &HostSpan,
+        nest: &CopyNest,
+        progress: Option<ProgressFn<'_>>,
+        is_new: bool,
+    ) -> Result<u64> {
+        let Self { timeline, operation, array, direction, blocks } = *self;
+        let device = array.device(operation)?;
+        let align = device.raw().capabilities().allocation_alignment;
+        let Ok(memory) = Allocation::new(device, operation, nest.len * nest.item, align) else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.through_pipeline(host, nest, progress, is_new) };
+        };
+        let layout = host.layout.like();
+        let packed = ArrayRef::new(&memory, &layout);
+        if direction == Direction::DeviceToHost {
+            Producers::of(array, timeline).check(operation)?;
+            copy_packed(timeline, operation, array, packed)?;
+        }
+        // The elements have left the caller's memory, or have arrived there.
+        let blocks_on_link = direction == Direction::DeviceToHost;
+        let link = BorrowedCopy { timeline, operation, array: packed, direction, blocks: blocks_on_link };
+        // SAFETY: the caller's promise.
+        let sent = unsafe { link.execute(link.run_of(host), || Ok(host.clone()), progress, is_new)? };
+        if direction == Direction::DeviceToHost {
+            return Ok(sent);
+        }
+        let submission = copy_packed(timeline, operation, packed, array)?;
+        if blocks {
+            timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+        }
+        Ok(submission)
     }
-    // SAFETY: the caller's promise.
-    unsafe { pipeline.run(&nest, progress)? };
-    Ok(())
 }
 
-/// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
-/// the device can walk any layout, either side would move in short runs for want of it, and there is memory for it.
-fn packed_temporary<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    device: &Device<B>,
-    (array_ref, host_span, nest): (ArrayRef<'_, B>, &HostSpan, &CopyNest),
-) -> Option<(AllocationRef<B>, Layout)> {
-    let bytes = nest.len * nest.item;
-    if nest.run >= TUNING.pack_below || bytes < TUNING.pack_from || !can_pack(timeline, array_ref.memory) {
-        return None;
-    }
-    let layout = host_span.layout.like();
-    let run = |a: &Layout, b: &Layout| CopyNest::new(a, b).map_or(0, |nest| nest.run);
-    let gains_here = run(&host_span.layout, &layout) > nest.run;
-    let gains_there = run(array_ref.layout, &array_ref.layout.like()) < TUNING.pack_below;
-    if !gains_here && !gains_there {
-        return None;
-    }
-    let align = device.raw().capabilities().allocation_alignment;
-    let memory = Allocation::new(device, operation, bytes, align).ok()?;
-    Some((memory, layout))
-}
-
-/// Copies between an array and its packed temporary, which the device can walk.
-fn copy_temporary<B: Backend>(
+/// Copies between an array and the block with its elements packed, which the device can walk.
+fn copy_packed<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: ArrayRef<'_, B>,
@@ -224,5 +208,6 @@ fn copy_temporary<B: Backend>(
         .map_err(|error| timeline.context.error(operation, error))?;
     let accesses = [source.access(false), destination.access(true)];
     let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
-    copy_nest(timeline, operation, admitted, (&nest, &RegionLoop::new(&nest)), source, destination)
+    let copy = ArrayCopy { timeline, operation, source, destination, blocks: false };
+    copy_nest(&copy, admitted, (&nest, &RegionLoop::new(&nest)))
 }

@@ -5,9 +5,10 @@
 //! the stream may change the source, so all copies out of it are enqueued by then.
 
 use super::{
-    ArrayRef,
+    ArrayRef, Direction,
     pipeline::{Parked, ParkedDownload, StagingPipeline},
-    sides::{HostSpan, nest_of},
+    route::BorrowedCopy,
+    sides::HostSpan,
 };
 use crate::{Device, layout::CopyNest};
 use gpumem_core::{Backend, Element, Result};
@@ -30,7 +31,9 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
 ) -> Result<()> {
     let host_span =
         HostSpan::writing(operation, &mut destination).map_err(|error| timeline.context.place(error))?;
-    let nest = nest_of::<B>(timeline, operation, &host_span, source, "destination", false)?;
+    let (array, direction) = (source, Direction::DeviceToHost);
+    // It has no choice of ways: the elements arrive later.
+    let nest = BorrowedCopy { timeline, operation, array, direction, blocks: false }.nest(&host_span)?;
     if nest.len == 0 || nest.item == 0 {
         return Ok(());
     }

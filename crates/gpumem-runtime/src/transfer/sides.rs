@@ -1,16 +1,10 @@
 //! The sides of a transfer: elements in memory of the library, memory of the caller, and which way the elements go.
 
-use crate::{
-    Device,
-    device::AllocationRef,
-    layout::{CopyNest, Layout},
-};
+use crate::{Device, device::AllocationRef, layout::Layout};
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
-use gpumem_memory::{
-    may_block,
-    track::{Access, Timeline},
-};
-use ndarray::{ArrayViewD, ArrayViewMutD};
+use gpumem_memory::track::{Access, Timeline};
+use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Which way the elements go.
@@ -56,7 +50,7 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
 }
 
 /// The caller's memory: the address of its lowest element, and its layout from there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct HostSpan {
     pub(super) base: *mut u8,
     pub(super) layout: Layout,
@@ -75,13 +69,16 @@ impl HostSpan {
         Ok(Self { base: first.cast::<u8>().wrapping_sub(layout.offset()), layout })
     }
 
-    pub(super) fn reading<T: Element>(operation: &'static str, view: &ArrayViewD<'_, T>) -> Result<Self> {
+    pub(super) fn reading<T: Element, D: Dimension>(
+        operation: &'static str,
+        view: &ArrayView<'_, T, D>,
+    ) -> Result<Self> {
         Self::new(operation, view.as_ptr().cast_mut(), view.shape(), view.strides())
     }
 
-    pub(super) fn writing<T: Element>(
+    pub(super) fn writing<T: Element, D: Dimension>(
         operation: &'static str,
-        view: &mut ArrayViewMutD<'_, T>,
+        view: &mut ArrayViewMut<'_, T, D>,
     ) -> Result<Self> {
         let first = view.as_mut_ptr();
         Self::new(operation, first, view.shape(), view.strides())
@@ -93,28 +90,20 @@ impl HostSpan {
     }
 }
 
-/// The pair of caller and device as seen from the device: its strides are positive and decide the order.
-pub(super) fn nest_of<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    host_span: &HostSpan,
-    array_ref: ArrayRef<'_, B>,
-    what: &'static str,
-    blocks: bool,
-) -> Result<CopyNest> {
-    if blocks {
-        may_block(operation)?;
+/// The work on other streams that writes what a blocking copy reads. The device orders the copy after it, which does not tell
+/// whether it succeeded.
+pub(super) struct Producers<B: Backend>(SmallVec<[(Arc<Timeline<B>>, u64); 4]>);
+
+impl<B: Backend> Producers<B> {
+    pub(super) fn of(source: ArrayRef<'_, B>, timeline: &Timeline<B>) -> Self {
+        Self(source.memory.writers(&source.layout.extent(), timeline))
     }
-    timeline.check(operation)?;
-    array_ref.memory.check(operation)?;
-    timeline.check_owns(operation, array_ref.memory)?;
-    if what == "destination" && host_span.layout.has_self_overlap() {
-        let error = gpumem_core::LayoutError::SelfOverlap {
-            shape: host_span.layout.shape().to_vec(),
-            strides: host_span.layout.strides().to_vec(),
-        };
-        return Err(timeline.context.error(operation, error));
+
+    /// Waits for the work.
+    /// Returns its first failure.
+    pub(super) fn check(&self, operation: &'static str) -> Result<()> {
+        self.0.iter().try_for_each(|(writer, submission)| {
+            writer.wait_for_use(*submission).result.map_err(|error| error.in_operation(operation))
+        })
     }
-    CopyNest::new(&host_span.layout, array_ref.layout)
-        .map_err(|error| timeline.context.error(operation, error))
 }

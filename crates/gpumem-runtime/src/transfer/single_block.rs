@@ -7,47 +7,38 @@
 //! caller's memory.
 
 use super::{
-    ArrayRef, Direction, Staging, TUNING, Upload,
-    calling_thread::{run_of, run_to},
-    sides::HostSpan,
+    ArrayRef, Direction, Producers, Staging, TUNING,
+    route::{BorrowedCopy, BorrowedRun},
     store_policy::{StorePolicy, copy_run},
     torn::{note_torn, note_written},
 };
 use crate::device::AllocationRef;
-use gpumem_core::{Backend, CopyRegion, DriverDevice, Element, Result, Stream as _, StreamKind};
-use gpumem_memory::{
-    may_block,
-    track::{Access, Timeline},
-};
-use ndarray::{ArrayView, Dimension};
+use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
+use gpumem_memory::track::{Access, Timeline};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
-/// Copies up and returns the last submission index. `None`: nothing was done, and the pipeline says why or does
-/// it.
-pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    source: &ArrayView<'_, T, D>,
-    destination: ArrayRef<'_, B>,
-    upload: Upload,
-) -> Option<Result<u64>> {
-    let elements = source.as_slice()?;
-    let extent = run_of(source.shape(), size_of_val(elements), destination)?;
-    // In a forked child the lock of the options may be held for ever.
-    let options = timeline.is_ready().then(|| destination.memory.device())??.0.staging.options();
-    // A stream of one thread has no helpers.
-    let is_alone = timeline.kind() == StreamKind::PerThread;
-    if !options.is_single_block_upload(extent.len(), is_alone) || !is_simple(timeline, destination, &extent) {
-        return None;
+/// Copies a run. Returns the last submission index of an upload, 0 of a download.
+///
+/// # Safety
+/// The caller's memory is valid for the run during this call; for a download, for writes, and no other code uses it.
+pub(super) unsafe fn copy<B: Backend>(copy: &BorrowedCopy<'_, B>, run: BorrowedRun) -> Result<u64> {
+    let BorrowedCopy { timeline, operation, array, direction, blocks } = *copy;
+    let BorrowedRun { first, extent } = run;
+    let bytes = extent.len();
+    if direction == Direction::DeviceToHost {
+        // SAFETY: the caller's promise.
+        return unsafe { through_block(timeline, operation, array, extent, first) }.map(|()| 0);
     }
-    let most = match upload {
-        Upload::Blocking if !may_wait_for_block::<B>(timeline) => return None,
-        Upload::Blocking => (TUNING.bytes_in_flight / extent.len())
-            .clamp(TUNING.min_uploads_in_flight, TUNING.max_uploads_in_flight),
-        Upload::Staged => usize::MAX,
+    let most = match blocks {
+        true => {
+            (TUNING.bytes_in_flight / bytes).clamp(TUNING.min_uploads_in_flight, TUNING.max_uploads_in_flight)
+        }
+        false => usize::MAX,
     };
-    Some(send(timeline, operation, bytemuck::cast_slice(elements), (destination, extent), most))
+    // SAFETY: the caller's promise; elements have no bytes that are not initialised.
+    let elements = unsafe { std::slice::from_raw_parts(first.cast_const(), bytes) };
+    send(timeline, operation, elements, (array, extent), most)
 }
 
 /// Moves a run of the caller's into a block, and enqueues its copy from there, in pieces of which one is copied while the next
@@ -85,26 +76,6 @@ fn send<B: Backend>(
     Ok(last)
 }
 
-/// Copies down. `None`: nothing was done, and the pipeline says why or does it.
-///
-/// # Safety
-/// The caller's memory is valid for writes, and not used by anything else.
-pub(super) unsafe fn download<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    source: ArrayRef<'_, B>,
-    host_span: &HostSpan,
-) -> Option<Result<()>> {
-    let (first, extent) = run_to(source, host_span)?;
-    let options = timeline.is_ready().then(|| source.memory.device())??.0.staging.options();
-    let is_short = extent.len() <= options.single_block_bytes && may_wait_for_block::<B>(timeline);
-    if !is_short || !is_simple(timeline, source, &extent) {
-        return None;
-    }
-    // SAFETY: the caller's promise, for its run.
-    Some(unsafe { through_block(timeline, operation, source, extent, first) })
-}
-
 /// Copies a run into memory of the caller.
 ///
 /// # Safety
@@ -117,10 +88,7 @@ unsafe fn through_block<B: Backend>(
     first: *mut u8,
 ) -> Result<()> {
     let bytes = extent.len();
-    // The device orders the copy after them, which does not tell whether they succeeded.
-    for (writer, submission) in source.memory.writers(&extent, timeline) {
-        writer.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
-    }
+    Producers::of(source, timeline).check(operation)?;
     let staging = Staging::take(source.device(operation)?, operation, bytes)?;
     let block = staging.memory();
     let from = staging.host(operation)?;
@@ -194,25 +162,4 @@ fn enqueue<B: Backend>(
         unsafe { raw.copy(&region) }
     })?;
     Ok(submitted.submission)
-}
-
-/// Tells whether a blocking copy may wait and is to go through a block: the host copies memory that it can access
-/// itself.
-fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
-    !timeline.context.raw.capabilities().pageable_direct && may_block("copy").is_ok()
-}
-
-/// Whether the run is of this device, and needs no look at anything but the access log.
-fn is_simple<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    array_ref: ArrayRef<'_, B>,
-    extent: &Range<usize>,
-) -> bool {
-    let memory = array_ref.memory;
-    !extent.is_empty()
-        && Arc::ptr_eq(&timeline.context, memory.context())
-        && memory.is_owned()
-        && memory.boundaries().is_empty()
-        && timeline.check("copy").is_ok()
-        && memory.check("copy").is_ok()
 }

@@ -76,6 +76,22 @@ pub(super) struct StagingPipeline<'a, B: Backend> {
     parks: bool,
 }
 
+/// How a transfer of a nest goes through the pipeline.
+pub(super) fn config<B: Backend>(
+    device: &Device<B>,
+    timeline: &Timeline<B>,
+    operation: &'static str,
+    nest: &CopyNest,
+    direction: Direction,
+) -> TransferConfig {
+    let (bytes, options) = (nest.len.saturating_mul(nest.item), device.0.staging.options());
+    let is_alone = is_alone(timeline, operation);
+    match direction {
+        Direction::HostToDevice => options.upload_config(bytes, nest.axes.is_empty(), is_alone),
+        Direction::DeviceToHost => options.config(bytes, is_alone),
+    }
+}
+
 impl<'a, B: Backend> StagingPipeline<'a, B> {
     pub(super) fn new(
         device: &'a Device<B>,
@@ -84,14 +100,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         (array_ref, host_span, nest): (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
         direction: Direction,
     ) -> Self {
-        let bytes = nest.len.saturating_mul(nest.item);
         let options = device.0.staging.options();
-        let config = match direction {
-            Direction::HostToDevice => {
-                options.upload_config(bytes, nest.axes.is_empty(), is_alone(timeline, operation))
-            }
-            Direction::DeviceToHost => options.config(bytes, is_alone(timeline, operation)),
-        };
+        let config = config(device, timeline, operation, nest, direction);
         // Several threads use blocks of one size for all transfers, so that the next one can reuse them.
         let shortest = if config.threads > 1 { options.block_bytes } else { 0 };
         Self::with(
