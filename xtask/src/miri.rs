@@ -37,8 +37,8 @@ impl Run {
     }
 }
 
-/// Runs for every change. Miri cannot run tests that call a driver. `gpumem-layout` and `gpumem-trace` have
-/// no unsafe code, so there is nothing to find in them.
+/// Runs for every change. Miri cannot run tests that call a driver. `gpumem-layout` has no unsafe
+/// code, so there is nothing to find in it.
 pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),

@@ -4,11 +4,10 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 9] = [
     "gpumem",
     "gpumem-core",
     "gpumem-layout",
-    "gpumem-trace",
     "gpumem-memory",
     "gpumem-runtime",
     "gpumem-kernel",

@@ -3,6 +3,7 @@
 //! * [`track`]: streams as the ordering code sees them, and the accesses to memory that it orders.
 //! * [`memory`]: memory resources, pools, and the queue of deferred frees. Users see it as `gpumem::memory`.
 //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
+//! * [`trace`]: recordings of memory, as JSON and for viewers.
 //! * [`sync`]: the locks and atomics of both, which loom replaces in model checks.
 //!
 //! Everything is written once over [`Backend`](gpumem_core::Backend). Nothing here knows an array.
@@ -19,6 +20,8 @@ pub mod memory;
 pub mod sync;
 #[forbid(unsafe_code)]
 pub mod tlsf;
+#[forbid(unsafe_code)]
+pub mod trace;
 #[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 pub mod track;
 pub mod user_code;

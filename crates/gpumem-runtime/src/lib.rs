@@ -65,10 +65,10 @@ pub mod internal {
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
     pub use gpumem_memory::may_block;
     pub use gpumem_memory::memory::DeviceCore;
+    pub use gpumem_memory::trace::CollectiveInfo;
     pub use gpumem_memory::track::{
         Access, AccessLog, DeviceContext, LentStream, Timeline, Tracked, Work, refuse_overlap,
     };
-    pub use gpumem_trace::log::CollectiveInfo;
 }
 
 /// The standard library, whatever the user's crate calls by its name.

@@ -4,12 +4,11 @@ use super::{
     DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim,
     default_options,
 };
-use crate::track::DeviceContext;
-use gpumem_core::{Backend, DriverDevice};
-use gpumem_trace::{
-    RecorderOptions, TraceKind,
-    log::{EventLog, InitialState},
+use crate::{
+    trace::{EventLog, InitialState, RecorderOptions, TraceKind},
+    track::DeviceContext,
 };
+use gpumem_core::{Backend, DriverDevice};
 use std::{
     fmt,
     ops::Deref,

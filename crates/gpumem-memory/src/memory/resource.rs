@@ -1,12 +1,12 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
 use super::{chain, pending_accesses::PendingAccesses};
+use crate::trace::AllocationInfo;
 use crate::{
     memory::DeviceCore,
     track::{Timeline, is_same_device},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
-use gpumem_trace::log::AllocationInfo;
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! The state that all streams of a device share, and the errors that no call could return.
 
 use super::{Timeline, counters::Counters, events::EventPool, foreign_timelines::ForeignTimelinePool};
+use crate::trace::Recorder;
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
-use gpumem_trace::log::Recorder;
 use parking_lot::Mutex;
 use std::{
     collections::VecDeque,

@@ -63,7 +63,7 @@ impl<B: Backend> Device<B> {
 
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
-        gpumem_trace::log::begin(|options| core.start_recording(options));
+        gpumem_memory::trace::begin(|options| core.start_recording(options));
         let shared = Arc::new(DeviceShared {
             core,
             staging: StagingPool::default(),

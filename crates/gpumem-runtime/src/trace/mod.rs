@@ -10,7 +10,7 @@
 mod recording;
 mod replay;
 
-pub use gpumem_trace::{
+pub use gpumem_memory::trace::{
     ENV_TRACE_FILE, FORMAT, Overflow, Peak, PeakHolder, RecorderOptions, Trace, TraceAllocation, TraceDevice,
     TraceError, TraceEvent, TraceEventKind, TraceKind, TraceKindStart, TraceStream, TraceThread, Usage,
 };

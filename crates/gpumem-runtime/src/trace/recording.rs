@@ -2,10 +2,9 @@
 
 use crate::Device;
 use gpumem_core::{Backend, ErrorKind, Result};
-use gpumem_memory::memory::DeviceCore;
-use gpumem_trace::{
-    RecorderOptions, Trace,
-    log::{EventLog, clock},
+use gpumem_memory::{
+    memory::DeviceCore,
+    trace::{EventLog, RecorderOptions, Trace, clock},
 };
 use std::{
     fmt,

@@ -7,8 +7,7 @@ use crate::{
     trace::{TraceAllocation, TraceEventKind},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result, Stream as _};
-use gpumem_memory::{memory::named, track::Access};
-use gpumem_trace::log::clock::clock;
+use gpumem_memory::{memory::named, trace::clock::clock, track::Access};
 use parking_lot::{Condvar, Mutex};
 use std::{
     hint,

@@ -1,6 +1,6 @@
 //! A recording of a whole program, asked for from outside.
 
-use crate::{clock, event_log::EventLog, format::Trace, options::RecorderOptions};
+use super::{clock, event_log::EventLog, format::Trace, options::RecorderOptions};
 use gpumem_core::process::{OnceBeforeFork, ProcessGuard, at_exit};
 use parking_lot::Mutex;
 use std::{

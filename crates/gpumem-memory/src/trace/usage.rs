@@ -1,6 +1,6 @@
 //! How much memory was in use, and by which allocations.
 
-use crate::format::{Trace, TraceEventKind, TraceKind};
+use super::format::{Trace, TraceEventKind, TraceKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Traces of several devices as one.
 
-use crate::{format::Trace, indices::Table};
+use super::{format::Trace, indices::Table};
 
 /// The index of each entry of one table in another, to which it is added where it is missing.
 fn entered<T: PartialEq>(table: &mut Vec<T>, more: Vec<T>) -> Vec<u32> {

@@ -1,6 +1,6 @@
 //! Makes a trace of the events that threads have written.
 
-use crate::{
+use super::{
     clock::clock,
     event::{AllocationInfo, CollectiveInfo, LogEvent, TimedEvent},
     event_log::{EventLog, Kept, Summary, ThreadNames},

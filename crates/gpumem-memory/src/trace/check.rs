@@ -1,6 +1,6 @@
 //! Reads a trace from a file, and rejects contradictions in it.
 
-use crate::{
+use super::{
     format::{FORMAT, Trace, TraceEventKind},
     indices::{ABSENT, Table},
 };

@@ -3,12 +3,10 @@
 //! * A [`Trace`] is a recording: plain data, written as JSON ([`Trace::to_json`]) and read back ([`Trace::from_json`]).
 //! * [`Trace::peaks`] says which allocations held memory when most was in use. [`Trace::to_perfetto`] writes the trace
 //!   for the viewers ui.perfetto.dev and `chrome://tracing`.
-//! * [`log`] is for `gpumem-runtime`, which reports every allocation, free, use and wait to a [`Recorder`](log::Recorder).
-
-#![forbid(unsafe_code)]
+//! * Every allocation, free, use and wait is reported to the [`Recorder`] of its device.
 
 mod check;
-mod clock;
+pub mod clock;
 mod decode;
 mod event;
 mod event_log;
@@ -22,25 +20,13 @@ mod recorder;
 mod usage;
 
 pub use check::TraceError;
+pub use event::{AllocationInfo, CollectiveInfo};
+pub use event_log::{EventLog, InitialState};
 pub use format::{
     FORMAT, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceEventKind, TraceKind, TraceKindStart,
     TraceStream, TraceThread,
 };
 pub use options::{Overflow, RecorderOptions};
-pub use process::ENV_TRACE_FILE;
+pub use process::{ENV_TRACE_FILE, begin};
+pub use recorder::Recorder;
 pub use usage::{Peak, PeakHolder, Usage};
-
-/// For `gpumem-runtime`: where events are written.
-#[doc(hidden)]
-pub mod log {
-    pub use crate::{
-        event::{AllocationInfo, CollectiveInfo},
-        event_log::{EventLog, InitialState},
-        process::begin,
-        recorder::Recorder,
-    };
-    /// The time of events.
-    pub mod clock {
-        pub use crate::clock::{Clock, clock, is_available};
-    }
-}

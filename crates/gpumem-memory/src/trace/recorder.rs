@@ -2,7 +2,7 @@
 //!
 //! While nothing is recorded each costs one relaxed load.
 
-use crate::{
+use super::{
     clock::clock,
     event::{AllocationInfo, CollectiveInfo, LogEvent},
     event_log::{EventLog, InitialState, Slots},

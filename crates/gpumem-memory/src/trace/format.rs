@@ -26,7 +26,7 @@ const KIND_WORDS: [&str; MemoryKind::ALLOCATED.len()] = [
 ///
 /// # Examples
 /// ```
-/// # use gpumem_trace::Trace;
+/// # use gpumem_memory::trace::Trace;
 /// let json = r#"
 /// {"format": 1, "start": 300, "span": 15000, "lost": 0,
 ///  "devices": [{"name": "cuda:0", "total": 85029158912,
@@ -45,7 +45,7 @@ const KIND_WORDS: [&str; MemoryKind::ALLOCATED.len()] = [
 /// "#;
 /// let trace = Trace::from_json(json)?;
 /// assert_eq!(trace.events.len(), 4);
-/// # Ok::<(), gpumem_trace::TraceError>(())
+/// # Ok::<(), gpumem_memory::trace::TraceError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {

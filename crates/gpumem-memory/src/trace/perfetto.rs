@@ -1,6 +1,6 @@
 //! A trace in the Trace Event Format, which <https://ui.perfetto.dev> and `chrome://tracing` open.
 
-use crate::format::{Trace, TraceEvent, TraceEventKind};
+use super::format::{Trace, TraceEvent, TraceEventKind};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
 //! One event as it is kept while the program runs.
 
-use crate::format::TraceKind;
+use super::format::TraceKind;
 use gpumem_core::MemoryKind;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The entries of a trace that refer to its tables.
 
-use crate::format::{Trace, TraceAllocation, TraceEvent, TraceEventKind};
+use super::format::{Trace, TraceAllocation, TraceEvent, TraceEventKind};
 
 /// A table that others refer to by index.
 #[derive(Debug, Clone, Copy)]

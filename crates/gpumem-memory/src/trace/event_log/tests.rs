@@ -1,7 +1,7 @@
 //! Threads that write while others read.
 
+use super::super::recorder::Recorder;
 use super::*;
-use crate::recorder::Recorder;
 use gpumem_core::MemoryKind;
 use std::sync::atomic::AtomicBool;
 
