@@ -83,9 +83,34 @@ fn modules_that_name_one_another_in_one_direction_are_no_cycle() {
     assert!(findings(&files, "some-crate").is_empty());
 }
 
+/// Crates `a` to `d` of these lines.
+fn of(lines: [usize; 4]) -> Lines {
+    ["a", "b", "c", "d"].map(str::to_owned).into_iter().zip(lines).collect()
+}
+
 #[test]
-fn a_crate_has_at_most_a_quarter_of_the_lines() {
-    let sizes = |sizes: [usize; 4]| ["a", "b", "c", "d"].map(str::to_owned).into_iter().zip(sizes).collect();
-    assert!(size_troubles(&sizes([10, 10, 10, 10])).is_empty());
-    assert_eq!(size_troubles(&sizes([11, 10, 10, 9])), ["a: 27.5 % of the lines of all crates"]);
+fn a_crate_has_at_most_a_fifth_of_the_lines() {
+    let mut sizes = of([20, 20, 20, 20]);
+    sizes.insert("e".to_owned(), 20);
+    assert!(size_troubles(&sizes, &sizes).is_empty());
+    sizes.extend([("a".to_owned(), 21), ("b".to_owned(), 19)]);
+    assert_eq!(size_troubles(&sizes, &sizes), ["a: 21.0 % of the lines of all crates"]);
+}
+
+#[test]
+fn a_crate_has_at_most_the_lines_of_its_budget() {
+    let mut sizes: Lines = (0..6).map(|number| (format!("crate-{number}"), 100)).collect();
+    let mut budgets =
+        budgets("crate-0 100\ncrate-1 100\ncrate-2 99\ncrate-3 200\ncrate-4 100\nother 1").unwrap();
+    let expected = [
+        "crate-2: 100 lines, and xtask/lines.txt allows 99",
+        "crate-5: has no row in xtask/lines.txt",
+        "other: is in xtask/lines.txt, and no crate",
+    ];
+    assert_eq!(size_troubles(&sizes, &budgets), expected);
+    assert!(table(&sizes, &budgets).contains("crate-2               100 lines of     99  16.7 %"));
+    sizes.remove("crate-5");
+    budgets.remove("other");
+    budgets.insert("crate-2".to_owned(), 100);
+    assert!(size_troubles(&sizes, &budgets).is_empty());
 }
