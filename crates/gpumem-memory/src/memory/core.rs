@@ -55,7 +55,7 @@ impl<B: Backend> DeviceCore<B> {
             context: Arc::new(DeviceContext::new(raw)),
             memory: ResourceTable::new(),
             deferred_frees,
-            late: LateMemory::default(),
+            late: LateMemory::new(),
             trim_hook: TrimHook::default(),
             names: Names::default(),
             pages: PinnedPages::default(),

@@ -20,7 +20,12 @@ use super::{
     deferred_free::DeferredFree,
     resource::{MemoryStatistics, Trim},
 };
-use crate::{blocking, memory::DeviceCore, sync::Mutex, user_code};
+use crate::{
+    blocking,
+    memory::DeviceCore,
+    sync::{Mutex, Rank},
+    user_code,
+};
 use gpumem_core::{Backend, Error, ErrorKind, Event as _, POISONED, Result, Stream as _, process::DriverUse};
 use smallvec::SmallVec;
 use std::{
@@ -61,7 +66,7 @@ pub struct DeferredFrees<B: Backend> {
 impl<B: Backend> DeferredFrees<B> {
     pub(crate) fn new(limits: DeferredLimits, total_memory: usize) -> Self {
         let frees = Self {
-            queue: Mutex::new(VecDeque::new()),
+            queue: Mutex::new(Rank::DeferredFrees, VecDeque::new()),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             limit_items: AtomicUsize::new(0),

@@ -3,9 +3,11 @@
 //! HIP 5.2 frees memory on another thread, and takes 10 to 20 ms for each 64 MiB: meanwhile the memory is neither
 //! allocated nor free, and a request for it fails.
 
-use crate::memory::DeviceCore;
+use crate::{
+    memory::DeviceCore,
+    sync::{PlainMutex, Rank},
+};
 use gpumem_core::{Backend, DriverDevice};
-use parking_lot::Mutex;
 use std::{
     thread,
     time::{Duration, Instant},
@@ -22,8 +24,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 const SLACK: usize = 4 << 20;
 
 /// How much of a device's memory must be free once the driver has freed everything.
-#[derive(Debug, Default)]
-pub struct LateMemory(Mutex<State>);
+#[derive(Debug)]
+pub struct LateMemory(PlainMutex<State>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct State {
@@ -43,6 +45,10 @@ impl State {
 }
 
 impl LateMemory {
+    pub(super) fn new() -> Self {
+        Self(PlainMutex::new(Rank::LateMemory, State::default()))
+    }
+
     /// Notes that the driver has given memory of the device.
     pub(super) fn note_allocated(&self, bytes: usize) {
         self.0.lock().allocated += bytes;

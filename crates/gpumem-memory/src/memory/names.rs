@@ -1,6 +1,6 @@
 //! Names of allocations, for reports.
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use serde::Serialize;
 use std::{cell::Cell, cell::RefCell, collections::HashMap, mem::ManuallyDrop, sync::Arc};
 
@@ -96,7 +96,7 @@ struct Sum {
 impl Names {
     /// Counts an allocation of `bytes` bytes, for which a resource has allocated `allocated`.
     pub fn add(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
-        let mut names = self.0.get_or_init(|| Mutex::new(HashMap::new())).lock();
+        let mut names = self.0.get_or_init(|| Mutex::new(Rank::Names, HashMap::new())).lock();
         let sum = names.entry(name.clone()).or_default();
         sum.bytes += bytes;
         sum.allocated += allocated;

@@ -6,11 +6,13 @@
 //! Pages that the driver has refused to unlock are remembered: their memory belongs to the caller again, and a later
 //! array there may be locked. The driver then reports them as locked, and is called to unlock them once more.
 
-use crate::memory::DeviceCore;
+use crate::{
+    memory::DeviceCore,
+    sync::{PlainMutex, Rank},
+};
 use gpumem_core::{
     Backend, DeviceBuffer, DriverDevice, Error, ErrorKind, RegisterOptions, Result, process::page_size,
 };
-use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt, mem, ops::Range, ptr::NonNull};
 
 /// A run of pages that was locked by one driver call.
@@ -35,7 +37,7 @@ struct Pages<B: Backend> {
 }
 
 /// The locked pages of a device.
-pub struct PinnedPages<B: Backend>(Mutex<Pages<B>>);
+pub struct PinnedPages<B: Backend>(PlainMutex<Pages<B>>);
 
 /// One array's share in locked pages. Must be handed to [`PinnedPages::unlock`]; dropping it leaves the pages locked.
 #[derive(Debug)]
@@ -49,7 +51,8 @@ pub struct PagePin {
 
 impl<B: Backend> Default for PinnedPages<B> {
     fn default() -> Self {
-        Self(Mutex::new(Pages { locked: BTreeMap::new(), stuck: BTreeMap::new() }))
+        let pages = Pages { locked: BTreeMap::new(), stuck: BTreeMap::new() };
+        Self(PlainMutex::new(Rank::PinnedPages, pages))
     }
 }
 

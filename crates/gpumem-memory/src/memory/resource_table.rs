@@ -4,7 +4,12 @@ use super::{
     DriverMemory, MemoryResource, Pool, PoolOptions, Trim, check_outside_resource,
     serving::{ForeignResource, Serving},
 };
-use crate::{blocking::may_block, memory::DeviceCore, sync::Mutex, user_code};
+use crate::{
+    blocking::may_block,
+    memory::DeviceCore,
+    sync::{Mutex, Rank},
+    user_code,
+};
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, MemoryKind, Result, process::page_size};
 use std::{
     fmt,
@@ -43,7 +48,7 @@ impl<B: Backend> ResourceTable<B> {
     pub(crate) fn new() -> Self {
         Self {
             own: [const { OnceLock::new() }; OWN],
-            foreign: Mutex::new(Vec::new()),
+            foreign: Mutex::new(Rank::Resources, Vec::new()),
             current: [const { AtomicUsize::new(0) }; KINDS],
             external_owner: OnceLock::new(),
         }

@@ -11,8 +11,8 @@ use super::{
     format::TraceKind,
     options::{Overflow, RecorderOptions},
 };
+use crate::sync::{PlainMutex, PlainMutexGuard, Rank};
 use gpumem_core::process::ProcessGuard;
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     array,
     cell::Cell,
@@ -59,9 +59,9 @@ pub(crate) struct Slots {
 }
 
 /// Alone on its cache lines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
-struct Slot(Mutex<Option<Open>>);
+struct Slot(PlainMutex<Option<Open>>);
 
 /// A slot while something is recorded.
 #[derive(Debug)]
@@ -77,10 +77,13 @@ pub(crate) type ThreadNames = BTreeMap<u32, Option<Arc<str>>>;
 
 impl Slots {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { origin: ProcessGuard::current(), slots: array::from_fn(|_| Slot::default()) })
+        Arc::new(Self {
+            origin: ProcessGuard::current(),
+            slots: array::from_fn(|number| Slot(PlainMutex::numbered(Rank::TraceSlot, number as u64, None))),
+        })
     }
 
-    fn lock(&self) -> Vec<MutexGuard<'_, Option<Open>>> {
+    fn lock(&self) -> Vec<PlainMutexGuard<'_, Option<Open>>> {
         self.slots.iter().map(|slot| slot.0.lock()).collect()
     }
 
@@ -249,14 +252,15 @@ pub struct EventLog {
     /// Most events.
     most: usize,
     slots: Arc<Slots>,
-    kept: Mutex<Kept>,
+    kept: PlainMutex<Kept>,
 }
 
 impl EventLog {
     /// Makes an empty log of a recording that starts now.
     pub(crate) fn new(options: RecorderOptions, initial: InitialState, slots: Arc<Slots>) -> Arc<Self> {
         let most = (options.limit_bytes / mem::size_of::<TimedEvent>()).max(BLOCK);
-        Arc::new(Self { initial, start: clock().now(), options, most, slots, kept: Mutex::default() })
+        let kept = PlainMutex::new(Rank::TraceLog, Kept::default());
+        Arc::new(Self { initial, start: clock().now(), options, most, slots, kept })
     }
 
     /// Returns whether this is the process that started the recording; a forked child must not touch its locks.

@@ -1,8 +1,9 @@
 //! A recording of a whole program, asked for from outside.
 
 use super::{clock, event_log::EventLog, format::Trace, options::RecorderOptions};
+use crate::sync::{PlainMutex, Rank};
 use gpumem_core::process::{OnceBeforeFork, ProcessGuard, at_exit};
-use parking_lot::Mutex;
+
 use std::{
     ffi::OsString,
     panic::{self, AssertUnwindSafe},
@@ -23,7 +24,7 @@ pub const ENV_TRACE_FILE: &str = "GPUMEM_TRACE_FILE";
 struct ProcessRecording {
     file: PathBuf,
     origin: ProcessGuard,
-    tapes: Mutex<Vec<Arc<EventLog>>>,
+    tapes: PlainMutex<Vec<Arc<EventLog>>>,
 }
 
 fn program() -> Option<&'static ProcessRecording> {
@@ -32,7 +33,8 @@ fn program() -> Option<&'static ProcessRecording> {
         .get_or_init(|| {
             let name = std::env::var_os(ENV_TRACE_FILE).filter(|name| !name.is_empty())?;
             let file = file(name, &std::process::id().to_string());
-            let program = ProcessRecording { file, origin: ProcessGuard::current(), tapes: Mutex::default() };
+            let tapes = PlainMutex::new(Rank::ProcessTrace, Vec::new());
+            let program = ProcessRecording { file, origin: ProcessGuard::current(), tapes };
             if !at_exit(write) {
                 tracing::warn!(
                     "{ENV_TRACE_FILE} has no effect: this system does not tell when a process ends"

@@ -6,16 +6,18 @@
 //! the thread that it runs on.
 
 use super::{Span, Timeline};
-use crate::user_code;
+use crate::{
+    sync::{PlainMutex, Rank},
+    user_code,
+};
 use gpumem_core::{Backend, DriverDevice, ErrorKind, NonBlockingContext, Result, process::DriverUse};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Condvar;
 use std::{collections::VecDeque, sync::Arc};
 
 type Task = Box<dyn FnOnce(Result<()>) + Send>;
 
-#[derive(Default)]
 pub(crate) struct Callbacks {
-    state: Mutex<State>,
+    state: PlainMutex<State>,
     changed: Condvar,
 }
 
@@ -30,12 +32,16 @@ struct State {
 }
 
 impl Callbacks {
+    pub(crate) fn new() -> Self {
+        Self { state: PlainMutex::new(Rank::Callbacks, State::default()), changed: Condvar::new() }
+    }
+
     /// Waits until all callbacks that were added so far have run.
     pub(crate) fn drain(&self) {
         let mut state = self.state.lock();
         let target = state.added;
         while state.ran < target {
-            self.changed.wait(&mut state);
+            state.wait(&self.changed);
         }
     }
 }

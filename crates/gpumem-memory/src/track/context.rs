@@ -1,9 +1,11 @@
 //! The state that all streams of a device share, and the errors that no call could return.
 
 use super::{Timeline, counters::Counters, events::EventPool, foreign_timelines::ForeignTimelinePool};
-use crate::trace::Recorder;
+use crate::{
+    sync::{PlainMutex, Rank},
+    trace::Recorder,
+};
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
-use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
     sync::{
@@ -35,11 +37,11 @@ pub struct DeviceContext<B: Backend> {
     pub errors: ErrorQueue,
     pub counters: Arc<Counters>,
     /// The streams that are alive, so that a wait for the device can finish the pending work of each.
-    timelines: Mutex<Vec<Weak<Timeline<B>>>>,
+    timelines: PlainMutex<Vec<Weak<Timeline<B>>>>,
     /// Failures of streams that are gone, until a wait for the device tells them.
-    left_failures: Mutex<LeftFailures>,
+    left_failures: PlainMutex<LeftFailures>,
     /// See [`unknown_streams`](Self::unknown_streams).
-    unknown_streams: Mutex<Weak<Timeline<B>>>,
+    unknown_streams: PlainMutex<Weak<Timeline<B>>>,
 }
 
 #[derive(Debug, Default)]
@@ -59,12 +61,12 @@ impl<B: Backend> DeviceContext<B> {
             origin: ProcessGuard::current(),
             events: EventPool::new(),
             foreign_timelines: ForeignTimelinePool::new(),
-            errors: ErrorQueue::default(),
+            errors: ErrorQueue(PlainMutex::new(Rank::Errors, VecDeque::new())),
             counters: Arc::default(),
             recorder: Recorder::default(),
-            timelines: Mutex::new(Vec::new()),
-            left_failures: Mutex::default(),
-            unknown_streams: Mutex::new(Weak::new()),
+            timelines: PlainMutex::new(Rank::Timelines, Vec::new()),
+            left_failures: PlainMutex::new(Rank::LeftFailures, LeftFailures::default()),
+            unknown_streams: PlainMutex::new(Rank::UnknownStreams, Weak::new()),
             generation: AtomicU64::new(first_generation()),
             lost: OnceLock::new(),
         }
@@ -235,8 +237,8 @@ pub fn is_same_device(one: u64, other: u64) -> bool {
 const ERRORS: usize = 64;
 
 /// Errors of a `Drop` or of a callback, until `Device::take_errors` takes them. Never returned from an unrelated call.
-#[derive(Debug, Default)]
-pub struct ErrorQueue(Mutex<VecDeque<Error>>);
+#[derive(Debug)]
+pub struct ErrorQueue(PlainMutex<VecDeque<Error>>);
 
 impl ErrorQueue {
     /// Adds an error; a full queue drops its oldest.

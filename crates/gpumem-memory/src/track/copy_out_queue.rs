@@ -1,15 +1,14 @@
 //! Downloads that lie in staging memory and have yet to be copied to the caller's memory.
 
+use crate::sync::{PlainMutex, Rank};
 use gpumem_core::{Error, Result};
-use parking_lot::Mutex;
 use std::fmt;
 
 type CopyOut = Box<dyn FnMut() -> Result<()> + Send>;
 
 /// The copies of a stream out of staging memory, which run once submissions are done. Every entry belongs to a scope,
 /// which does not end before its entries are gone.
-#[derive(Default)]
-pub struct CopyOutQueue(Mutex<State>);
+pub struct CopyOutQueue(PlainMutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -30,6 +29,10 @@ struct Entry {
 }
 
 impl CopyOutQueue {
+    pub(crate) fn new() -> Self {
+        Self(PlainMutex::new(Rank::CopyOuts, State::default()))
+    }
+
     /// Adds `copy_out`, which copies `bytes` bytes out of staging memory.
     pub fn add(&self, scope: u64, submission: u64, bytes: usize, copy_out: CopyOut) {
         self.0.lock().waiting.push(Entry { scope, submission, bytes, copy_out });
@@ -121,7 +124,7 @@ mod tests {
                 }
             }
         }
-        let (queue, unlocked) = (Arc::new(CopyOutQueue::default()), Arc::new(AtomicUsize::new(0)));
+        let (queue, unlocked) = (Arc::new(CopyOutQueue::new()), Arc::new(AtomicUsize::new(0)));
         for scope in 0..3 {
             let staging = Staging(queue.clone(), unlocked.clone());
             queue.add(
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn each_scope_gets_the_errors_of_its_own_entries() {
-        let (queue, ran) = (CopyOutQueue::default(), Arc::new(AtomicUsize::new(0)));
+        let (queue, ran) = (CopyOutQueue::new(), Arc::new(AtomicUsize::new(0)));
         let counts = |ran: &Arc<AtomicUsize>| -> CopyOut {
             let ran = ran.clone();
             Box::new(move || {

@@ -1,7 +1,7 @@
 //! Recorded events, the pool that they come from and go back to, and those of one stream.
 
 use super::DeviceContext;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use gpumem_core::{Backend, DriverDevice as _, EventOptions, Result};
 use std::{
     fmt,
@@ -76,7 +76,7 @@ pub struct EventPool<B: Backend> {
 
 impl<B: Backend> EventPool<B> {
     pub(crate) fn new() -> Self {
-        Self { free: Mutex::new(Vec::new()) }
+        Self { free: Mutex::new(Rank::IdleEvents, Vec::new()) }
     }
 
     /// Takes all idle events, to be destroyed.

@@ -6,7 +6,7 @@
 //! make neither timelines nor events, once there are some.
 
 use super::{DeviceContext, Timeline};
-use crate::sync::ShortMutex;
+use crate::sync::{Rank, ShortMutex};
 use gpumem_core::Backend;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct ForeignTimelinePool<B: Backend>(ShortMutex<Vec<Arc<Timeline<B>>>>);
 
 impl<B: Backend> ForeignTimelinePool<B> {
     pub(crate) fn new() -> Self {
-        Self(ShortMutex::new(Vec::new()))
+        Self(ShortMutex::new(Rank::ForeignTimelines, Vec::new()))
     }
 
     /// One that may be used again.

@@ -8,7 +8,7 @@ use super::{
     host_wait::is_unsupported,
     queue::{Queue, WaitTarget, stale, wait_on_stream},
 };
-use crate::sync::{AtomicU64, Ordering, ShortMutex};
+use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
 use gpumem_core::{
     Backend, DriverDevice, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind,
 };
@@ -109,9 +109,9 @@ impl<B: Backend> Timeline<B> {
                 false => Arc::default(),
             },
             counters: context.counters.clone(),
-            queue: ShortMutex::new(queue),
-            callbacks: Callbacks::default(),
-            copy_outs: CopyOutQueue::default(),
+            queue: ShortMutex::new(Rank::Queue, queue),
+            callbacks: Callbacks::new(),
+            copy_outs: CopyOutQueue::new(),
         })
     }
 

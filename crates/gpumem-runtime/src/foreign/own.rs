@@ -9,7 +9,7 @@ use crate::{
     device::{Allocation, AllocationRef},
 };
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::ProcessGuard};
-use gpumem_memory::sync::Mutex;
+use parking_lot::Mutex;
 use std::{
     any::Any,
     collections::BTreeMap,

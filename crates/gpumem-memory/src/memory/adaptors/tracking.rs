@@ -2,7 +2,7 @@
 
 use crate::{
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, names::current_name},
-    sync::Mutex,
+    sync::{Mutex, Rank},
 };
 use gpumem_core::{Backend, Result, process::ProcessGuard};
 use std::{
@@ -78,7 +78,7 @@ impl<B: Backend> TrackingResource<B> {
             upstream,
             sites: false,
             origin: ProcessGuard::current(),
-            state: Mutex::new(TrackingState::default()),
+            state: Mutex::new(Rank::Tracking, TrackingState::default()),
         }
     }
 

@@ -5,7 +5,7 @@
 //! joined with their neighbours.
 
 use super::state::FreeBlock;
-use crate::sync::ShortMutex;
+use crate::sync::{Rank, ShortMutex};
 use gpumem_core::Backend;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -51,10 +51,11 @@ fn bin(len: u64) -> usize {
 
 impl<B: Backend> LocalCache<B> {
     pub(super) fn new() -> Self {
+        let bins = Bins { bins: std::array::from_fn(|_| Vec::new()), bytes: 0, served: 0 };
         Self {
             uses_left: AtomicU32::new(0),
             blocks: AtomicUsize::new(0),
-            cache: ShortMutex::new(Bins { bins: std::array::from_fn(|_| Vec::new()), bytes: 0, served: 0 }),
+            cache: ShortMutex::new(Rank::LocalCache, bins),
         }
     }
 

@@ -28,7 +28,7 @@ use super::{
     resource::{BlockOrigin, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim},
     tlsf::BlockId,
 };
-use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
+use crate::sync::{Mutex, Rank, ShortMutex, ShortMutexGuard};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result, process::ProcessGuard};
 use local_cache::{CachedBlock, LocalCache, thread_number};
 use state::{BlockRef, FreeBlock, PoolState};
@@ -91,9 +91,9 @@ impl<B: Backend> Pool<B> {
             origin: ProcessGuard::current(),
             options,
             local_caches: (0..2 * LOCAL_CACHES).map(|_| LocalCache::new()).collect(),
-            state: ShortMutex::new(PoolState::new(options, id)),
+            state: ShortMutex::new(Rank::Pool, PoolState::new(options, id)),
             id: AtomicU64::new(id),
-            former: Mutex::new(Vec::new()),
+            former: Mutex::new(Rank::FormerPools, Vec::new()),
             generation: AtomicU64::new(0),
             kind: OnceLock::new(),
         }

@@ -3,17 +3,16 @@
 //! Upstream may be code of the user that takes memory from other pools, or from the one that grows. A thread that would wait for
 //! itself, through whatever pools and threads, does not wait: it gets no turn.
 
+use crate::sync::{PlainMutex, Rank};
 use gpumem_core::process::PerProcess;
-use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    thread::{self, ThreadId},
-};
+use parking_lot::Condvar;
+use std::thread::{self, ThreadId};
 
-static TURNS: PerProcess<Turns> = PerProcess::new(Turns::default);
+static TURNS: PerProcess<Turns> = PerProcess::new(Turns::new);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Turns {
-    state: Mutex<State>,
+    state: PlainMutex<State>,
     ended: Condvar,
 }
 
@@ -42,8 +41,8 @@ impl State {
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new() -> Self {
+        Self { state: PlainMutex::new(Rank::Turns, State::default()), ended: Condvar::new() }
     }
 }
 
@@ -58,13 +57,13 @@ impl Turn {
     pub(super) fn take<T>(pool: &T) -> Option<Self> {
         let (pool, own) = (std::ptr::from_ref(pool).addr(), thread::current().id());
         let turns = TURNS.get();
-        let mut state = turns.lock();
+        let mut state = turns.state.lock();
         while let Some(grower) = state.grower(pool) {
             if state.waits_for(grower, own) {
                 return None;
             }
             state.waiting.push((own, pool));
-            state = turns.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.wait(&turns.ended);
             state.waiting.retain(|(thread, _)| *thread != own);
         }
         state.growing.push((pool, own));
@@ -75,7 +74,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let turns = TURNS.get();
-        turns.lock().growing.retain(|(pool, _)| *pool != self.pool);
+        turns.state.lock().growing.retain(|(pool, _)| *pool != self.pool);
         turns.ended.notify_all();
     }
 }

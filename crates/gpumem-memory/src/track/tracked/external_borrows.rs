@@ -11,7 +11,7 @@
 
 use super::Tracked;
 use crate::{
-    sync::ShortMutex,
+    sync::{Rank, ShortMutex},
     track::{AccessLog, Timeline, access::overlap},
 };
 use gpumem_core::{Backend, ErrorKind, Result};
@@ -58,7 +58,7 @@ impl<B: Backend> ExternalBorrows<B> {
     #[inline(always)]
     pub(super) fn new(is_owned: bool) -> Self {
         let flags = if is_owned { 0 } else { FOREIGN };
-        Self { count: AtomicUsize::new(flags), entries: ShortMutex::new(Vec::new()) }
+        Self { count: AtomicUsize::new(flags), entries: ShortMutex::new(Rank::Borrows, Vec::new()) }
     }
 
     #[inline]

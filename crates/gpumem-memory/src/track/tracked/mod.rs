@@ -6,7 +6,7 @@ mod external_borrows;
 mod poison;
 
 use super::{AccessLog, DeviceContext, Timeline};
-use crate::sync::{ShortMutex, ShortMutexGuard};
+use crate::sync::{Rank, ShortMutex, ShortMutexGuard};
 use borrowed_arc::BorrowedArc;
 use external_borrows::ExternalBorrows;
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
@@ -42,13 +42,14 @@ impl<B: Backend> Tracked<B> {
         kind: MemoryKind,
         is_owned: bool,
     ) -> Self {
+        let id = allocation_id();
         Self {
-            id: allocation_id(),
+            id,
             generation,
             // SAFETY: the caller's promise.
             context: unsafe { BorrowedArc::of(context) },
             address,
-            log: ShortMutex::new(AccessLog::new()),
+            log: ShortMutex::numbered(Rank::AccessLog, id, AccessLog::new()),
             borrows: ExternalBorrows::new(is_owned),
             len,
             kind,
@@ -118,6 +119,11 @@ impl<B: Backend> Tracked<B> {
         let log = self.log.get_mut();
         self.borrows.note(log);
         log
+    }
+
+    /// Makes the log that of a kernel's program, which a launch locks within the lock of its stream.
+    pub fn set_program(&mut self) {
+        self.log.set_rank(Rank::ProgramLog);
     }
 
     /// Returns how often the device had been reset when the memory was allocated.

@@ -74,6 +74,7 @@ impl<B: Backend> Allocation<B> {
         let mut allocation = Self::over(owner, (0, 0, 1), MemoryKind::Device);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.release) = (Some(module), Release::Program);
+        allocation.tracked.set_program();
         AllocationRef::new(allocation)
     }
 
