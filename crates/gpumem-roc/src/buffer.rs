@@ -202,31 +202,28 @@ impl RocBuffer {
         if options.portable {
             flags |= hipHostRegisterPortable;
         }
-        let refused = |why| Err(Error::new(NAME, OPERATION, ErrorKind::Registration { why }));
         const ALREADY: &str = "part of it is page-locked already";
         let _current = device.enter(OPERATION)?;
         // Not every version refuses memory that is registered already, and unlocking it twice ends the process.
         let ends = [host.as_ptr(), host.as_ptr().wrapping_add(bytes.saturating_sub(1))];
         if ends.into_iter().any(|end| is_known(device, end)) {
-            return refused(ALREADY);
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Registration { why: ALREADY }));
         }
         // SAFETY: the caller's memory is valid until it is unregistered; the device is current.
         let status = unsafe { device.hip().hipHostRegister(host.as_ptr().cast::<c_void>(), bytes, flags) };
-        match Status::from(status) {
-            Status::HOST_MEMORY_ALREADY_REGISTERED => {
-                device.forget_last_error();
-                return refused(ALREADY);
-            }
+        let kind = match Status::from(status) {
+            Status::HOST_MEMORY_ALREADY_REGISTERED => Some(ErrorKind::Registration { why: ALREADY }),
             Status::INVALID_VALUE => {
-                device.forget_last_error();
-                return refused("HIP does not take this kind of memory");
+                Some(ErrorKind::Registration { why: "HIP does not take this kind of memory" })
             }
             Status::OUT_OF_MEMORY => {
-                device.forget_last_error();
-                let kind = ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default());
-                return Err(Error::new(NAME, OPERATION, kind));
+                Some(ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default()))
             }
-            status => device.check(status, OPERATION)?,
+            status => device.check(status, OPERATION).map(|()| None)?,
+        };
+        if let Some(kind) = kind {
+            device.forget_last_error();
+            return Err(Error::new(NAME, OPERATION, kind));
         }
         let number = host.as_ptr().expose_provenance();
         let found = Found {

@@ -73,55 +73,71 @@ impl Registered {
             Pinning::LockTo(..) => "hsa_amd_memory_lock_to_pool",
         };
         device.check_alive(operation)?;
-        let Runtime { hsa } = probe::hsa(operation)?;
+        let runtime = probe::hsa(operation)?;
         let agents: &[Agent] = match pinning {
             Pinning::Hint => &[],
             Pinning::Lock(agents) | Pinning::LockTo(agents, _) => agents,
         };
         let mut handles: Vec<hsa_agent_t> = agents.iter().map(|agent| agent.raw).collect();
-        // The runtime takes no list for "all".
-        let list = if handles.is_empty() { null_mut() } else { handles.as_mut_ptr() };
-        let count = handles.len() as i32;
         let is_hint = matches!(pinning, Pinning::Hint);
         // If a later range fails, dropping this value deregisters the earlier ones.
         let mut registered = Self { device: device.clone(), is_hint, ranges: Vec::new() };
         for (host, bytes) in wanted.iter().copied().filter(|(_, bytes)| *bytes > 0) {
-            let place = host.as_ptr().cast::<c_void>();
-            let number = place.expose_provenance();
-            let held = Held::Memory(Provenance::Locked(number));
-            let refused = |why| Error::new(NAME, operation, ErrorKind::Registration { why });
-            if !is_hint && !device.hold_once(held) {
-                return Err(refused("it is page-locked already"));
-            }
-            let mut address = null_mut();
-            // SAFETY: the caller's memory is valid until it is deregistered; as many agents as are counted; a place
-            // for an address.
-            let answer = unsafe {
-                match pinning {
-                    Pinning::Hint => hsa.hsa_memory_register(place, bytes),
-                    Pinning::Lock(_) => hsa.hsa_amd_memory_lock(place, bytes, list, count, &mut address),
-                    Pinning::LockTo(_, pool) => {
-                        hsa.hsa_amd_memory_lock_to_pool(place, bytes, list, count, pool.raw, 0, &mut address)
-                    }
-                }
-            };
-            if let Err(status) = HsaStatus::from(answer).ok() {
-                if !is_hint {
-                    device.let_go(held);
-                }
-                return Err(match status {
-                    HsaStatus::OUT_OF_RESOURCES => {
-                        let kind = ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default());
-                        Error::new(NAME, operation, kind)
-                    }
-                    HsaStatus::Code(_) => refused("the HSA runtime does not take this memory"),
-                    missing => missing.error(operation),
-                });
-            }
-            let address = if is_hint { number } else { address.expose_provenance() } as u64;
-            registered.ranges.push(RegisteredRange { host, bytes, address });
+            // SAFETY: the caller's promise.
+            unsafe { registered.add((runtime, operation), (host, bytes), pinning, &mut handles)? };
         }
         Ok(registered)
+    }
+
+    /// Registers one range more.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    unsafe fn add(
+        &mut self,
+        (Runtime { hsa }, operation): (&Runtime, &'static str),
+        (host, bytes): (NonNull<u8>, usize),
+        pinning: Pinning<'_>,
+        agents: &mut [hsa_agent_t],
+    ) -> Result<()> {
+        // The runtime takes no list for "all".
+        let list = if agents.is_empty() { null_mut() } else { agents.as_mut_ptr() };
+        let count = agents.len() as i32;
+        let place = host.as_ptr().cast::<c_void>();
+        let number = place.expose_provenance();
+        let held = Held::Memory(Provenance::Locked(number));
+        let refused = |why| Error::new(NAME, operation, ErrorKind::Registration { why });
+        if !self.is_hint && !self.device.hold_once(held) {
+            return Err(refused("it is page-locked already"));
+        }
+        let mut address = null_mut();
+        // SAFETY: the caller's memory is valid until it is deregistered; as many agents as are counted; a place
+        // for an address.
+        let answer = unsafe {
+            match pinning {
+                Pinning::Hint => hsa.hsa_memory_register(place, bytes),
+                Pinning::Lock(_) => hsa.hsa_amd_memory_lock(place, bytes, list, count, &mut address),
+                Pinning::LockTo(_, pool) => {
+                    hsa.hsa_amd_memory_lock_to_pool(place, bytes, list, count, pool.raw, 0, &mut address)
+                }
+            }
+        };
+        if let Err(status) = HsaStatus::from(answer).ok() {
+            if !self.is_hint {
+                self.device.let_go(held);
+            }
+            return Err(match status {
+                HsaStatus::OUT_OF_RESOURCES => {
+                    let kind = ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default());
+                    Error::new(NAME, operation, kind)
+                }
+                HsaStatus::Code(_) => refused("the HSA runtime does not take this memory"),
+                missing => missing.error(operation),
+            });
+        }
+        let address = if self.is_hint { number } else { address.expose_provenance() } as u64;
+        self.ranges.push(RegisteredRange { host, bytes, address });
+        Ok(())
     }
 
     /// Undoes all of it, and tells the first failure.

@@ -25,6 +25,27 @@ impl Part {
         let blocks = self.destination.blocks(ranks);
         blocks.filter(|blocks| blocks.iter().all(|block| block.len() == self.call.bytes()))
     }
+
+    /// What an exchange sends to each of `ranks`.
+    fn sent(&self, ranks: usize) -> Option<Vec<Span>> {
+        match &self.call.kind {
+            Kind::AllToAllV { send, .. } => parts_of(self.source, send, ranks),
+            _ => self.source_blocks(ranks),
+        }
+    }
+
+    /// What an exchange receives from each of `ranks`.
+    fn received(&self, ranks: usize) -> Option<Vec<Span>> {
+        match &self.call.kind {
+            Kind::AllToAllV { receive, .. } => parts_of(self.destination, receive, ranks),
+            _ => self.destination_blocks(ranks),
+        }
+    }
+}
+
+/// The parts of a span that have these lengths, one for each of `ranks`.
+fn parts_of(span: Span, lengths: &[usize], ranks: usize) -> Option<Vec<Span>> {
+    span.cut(lengths.iter().copied()).filter(|parts| parts.len() == ranks)
 }
 
 /// Finds a rank that writes memory that another one uses: `(writer, user)`.
@@ -58,31 +79,43 @@ pub(crate) enum Move {
 /// Plans the steps of an operation that all ranks have called. `Err` names a seat whose bytes are not those of its call:
 /// then nothing is moved.
 pub(crate) fn plan(parts: &[Part]) -> Result<Vec<Move>, usize> {
-    let Some(first) = parts.first() else { return Ok(Vec::new()) };
+    let Some(Part { call, .. }) = parts.first() else { return Ok(Vec::new()) };
+    match call.kind {
+        Kind::AllReduce | Kind::Reduce { .. } | Kind::ReduceScatter => plan_reductions(call, parts),
+        _ => plan_copies(call, parts),
+    }
+}
+
+fn plan_reductions(call: &Call, parts: &[Part]) -> Result<Vec<Move>, usize> {
+    let mut moves = Vec::new();
+    match &call.kind {
+        Kind::Reduce { root } => {
+            let destination = parts.get(*root).ok_or(*root)?.destination;
+            moves.extend(combine(call, whole_sources(parts)?, (*root, vec![destination]))?);
+        }
+        Kind::ReduceScatter => {
+            let sources = each(parts, |part| part.source_blocks(parts.len()))?;
+            for (rank, part) in parts.iter().enumerate() {
+                let blocks = sources.iter().map(|blocks| blocks[rank]).collect();
+                moves.extend(combine(call, blocks, (rank, vec![part.destination]))?);
+            }
+        }
+        _ => {
+            let destinations: Vec<Span> = parts.iter().map(|part| part.destination).collect();
+            moves.extend(combine(call, whole_sources(parts)?, (0, destinations))?);
+        }
+    }
+    Ok(moves)
+}
+
+fn plan_copies(call: &Call, parts: &[Part]) -> Result<Vec<Move>, usize> {
     let ranks = parts.len();
     let mut moves = Vec::new();
     let mut copy = |seat: usize, source: Span, destination: Span| -> Result<(), usize> {
         moves.push(Move::Copy(source.to(destination).ok_or(seat)?));
         Ok(())
     };
-    match &first.call.kind {
-        Kind::Barrier => {}
-        Kind::AllReduce => {
-            let sources = whole_sources(parts)?;
-            let destinations: Vec<Span> = parts.iter().map(|part| part.destination).collect();
-            moves.extend(combine(&first.call, sources, (0, destinations))?);
-        }
-        Kind::Reduce { root } => {
-            let destination = parts.get(*root).ok_or(*root)?.destination;
-            moves.extend(combine(&first.call, whole_sources(parts)?, (*root, vec![destination]))?);
-        }
-        Kind::ReduceScatter => {
-            let sources = each(parts, |part| part.source_blocks(ranks))?;
-            for (rank, part) in parts.iter().enumerate() {
-                let blocks = sources.iter().map(|blocks| blocks[rank]).collect();
-                moves.extend(combine(&first.call, blocks, (rank, vec![part.destination]))?);
-            }
-        }
+    match &call.kind {
         Kind::Broadcast { root } => {
             let source = parts.get(*root).ok_or(*root)?.source;
             for (seat, part) in parts.iter().enumerate() {
@@ -112,27 +145,9 @@ pub(crate) fn plan(parts: &[Part]) -> Result<Vec<Move>, usize> {
                 copy(seat, block, part.destination)?;
             }
         }
-        Kind::AllToAll => {
-            let destinations = each(parts, |part| part.destination_blocks(ranks))?;
-            for (from, part) in parts.iter().enumerate() {
-                for (to, block) in part.source_blocks(ranks).ok_or(from)?.into_iter().enumerate() {
-                    copy(from, block, destinations[to][from])?;
-                }
-            }
-        }
-        Kind::AllToAllV { .. } => {
-            let blocks = |span: Span, lengths: &[usize]| {
-                span.cut(lengths.iter().copied()).filter(|blocks| blocks.len() == ranks)
-            };
-            let sources = each(parts, |part| match &part.call.kind {
-                Kind::AllToAllV { send, .. } => blocks(part.source, send),
-                _ => None,
-            })?;
-            let destinations = each(parts, |part| match &part.call.kind {
-                Kind::AllToAllV { receive, .. } => blocks(part.destination, receive),
-                _ => None,
-            })?;
-            for (from, blocks) in sources.into_iter().enumerate() {
+        Kind::AllToAll | Kind::AllToAllV { .. } => {
+            let destinations = each(parts, |part| part.received(ranks))?;
+            for (from, blocks) in each(parts, |part| part.sent(ranks))?.into_iter().enumerate() {
                 for (to, block) in blocks.into_iter().enumerate() {
                     copy(from, block, destinations[to][from])?;
                 }
@@ -142,6 +157,7 @@ pub(crate) fn plan(parts: &[Part]) -> Result<Vec<Move>, usize> {
             let [sender, receiver] = parts else { return Err(0) };
             copy(1, sender.source, receiver.destination)?;
         }
+        _ => {}
     }
     Ok(moves)
 }

@@ -74,6 +74,64 @@ struct Rank {
 /// What is to be done when the lock is free: waking streams takes their locks.
 type Later = Vec<(Arc<Meeting<Move>>, Verdict)>;
 
+/// The seat of a rank in an operation, the meeting, and the calls of all ranks, if all have called.
+type Joined = (usize, Arc<Meeting<Move>>, Option<Vec<(Called, Part)>>);
+
+impl State {
+    /// The rank at a seat of `from` and `to` calls its side of a send.
+    fn join_pair(
+        &mut self,
+        (from, to): (usize, usize),
+        seat: usize,
+        called: (Called, Part),
+    ) -> Result<Joined, CollectiveCause> {
+        let peer = if seat == 0 { to } else { from };
+        let size = self.ranks.len();
+        let waiting = self.pairs.entry((from, to)).or_default();
+        // Pairs wait for the same side only: the other one would have matched the first.
+        let at = waiting.iter().position(|open| open.lacks(seat)).unwrap_or(waiting.len());
+        if at == waiting.len() {
+            if self.ranks.get(peer).is_none_or(|other| other.has_left) {
+                return Err(left(peer, size));
+            }
+            waiting.push_back(Open::new(vec![from, to]));
+        }
+        let Some(open) = waiting.get_mut(at) else { return Err(left(peer, size)) };
+        open.called[seat] = Some(called);
+        let (meeting, all) = (open.meeting.clone(), open.complete());
+        if all.is_some() {
+            waiting.remove(at);
+            if waiting.is_empty() {
+                self.pairs.remove(&(from, to));
+            }
+        }
+        Ok((seat, meeting, all))
+    }
+
+    /// A rank calls its next operation of all ranks.
+    fn join_all(&mut self, rank: usize, called: (Called, Part)) -> Result<Joined, CollectiveCause> {
+        let (number, size) = (self.ranks[rank].collectives, self.ranks.len());
+        self.ranks[rank].collectives += 1;
+        let absent = self.ranks.iter().position(|other| other.has_left && other.collectives <= number);
+        if let Some(absent) = absent {
+            // Those that have called it before were told when that rank left.
+            return Err(left(absent, size));
+        }
+        let at = (number - self.first_open) as usize;
+        if at == self.open.len() {
+            self.open.push_back(Open::new((0..size).collect()));
+        }
+        let Some(open) = self.open.get_mut(at) else { return Err(left(rank, size)) };
+        open.called[rank] = Some(called);
+        let (meeting, all) = (open.meeting.clone(), open.complete());
+        while self.open.front().is_some_and(|open| open.called.iter().all(Option::is_some)) {
+            self.open.pop_front();
+            self.first_open += 1;
+        }
+        Ok((rank, meeting, all))
+    }
+}
+
 impl Shared {
     pub(crate) fn new(members: Vec<usize>, family: Arc<Family>, options: Options) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -168,52 +226,9 @@ impl Shared {
         };
         let called = Called::new(part.call.fingerprint(order), part.call.kind.clone(), part.call.element);
         let called = (called, part);
-        let (meeting, seat, all, ranks) = match pair {
-            Some(((from, to), seat)) => {
-                let peer = if seat == 0 { to } else { from };
-                let size = self.size();
-                let waiting = state.pairs.entry((from, to)).or_default();
-                // Pairs wait for the same side only: the other one would have matched the first.
-                let at = waiting.iter().position(|open| open.lacks(seat)).unwrap_or(waiting.len());
-                if at == waiting.len() {
-                    if state.ranks.get(peer).is_none_or(|other| other.has_left) {
-                        return Err(left(peer, size));
-                    }
-                    waiting.push_back(Open::new(vec![from, to]));
-                }
-                let Some(open) = waiting.get_mut(at) else { return Err(left(peer, size)) };
-                open.called[seat] = Some(called);
-                let (meeting, all) = (open.meeting.clone(), open.complete());
-                if all.is_some() {
-                    waiting.remove(at);
-                    if waiting.is_empty() {
-                        state.pairs.remove(&(from, to));
-                    }
-                }
-                (meeting, seat, all, vec![from, to])
-            }
-            None => {
-                let number = state.ranks[rank].collectives;
-                state.ranks[rank].collectives += 1;
-                let absent =
-                    state.ranks.iter().position(|other| other.has_left && other.collectives <= number);
-                if let Some(absent) = absent {
-                    // Those that have called it before were told when that rank left.
-                    return Err(left(absent, self.size()));
-                }
-                let at = (number - state.first_open) as usize;
-                if at == state.open.len() {
-                    state.open.push_back(Open::new((0..self.size()).collect()));
-                }
-                let Some(open) = state.open.get_mut(at) else { return Err(left(rank, self.size())) };
-                open.called[rank] = Some(called);
-                let (meeting, all) = (open.meeting.clone(), open.complete());
-                while state.open.front().is_some_and(|open| open.called.iter().all(Option::is_some)) {
-                    state.open.pop_front();
-                    state.first_open += 1;
-                }
-                (meeting, rank, all, (0..self.size()).collect())
-            }
+        let (ranks, (seat, meeting, all)) = match pair {
+            Some((ranks, seat)) => (vec![ranks.0, ranks.1], state.join_pair(ranks, seat, called)?),
+            None => ((0..self.size()).collect(), state.join_all(rank, called)?),
         };
         if let Some(all) = all {
             match agreed(&ranks, all) {

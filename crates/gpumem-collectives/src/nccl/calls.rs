@@ -73,7 +73,7 @@ impl Target {
     /// The communicator and the stream are alive. The places of the operation are valid until the stream has done it, and
     /// nothing else uses them meanwhile.
     pub(super) unsafe fn call<B: Backend>(&self, prepared: &Prepared<'_, B>) -> Result<(), Failure> {
-        let Self { library, communicator, stream, rank, size, .. } = *self;
+        let Self { library, communicator: ranks, stream, rank, size, .. } = *self;
         let Prepared { call, source, destination, .. } = prepared;
         let bytes = call.bytes();
         let (from, to) = (address(source.as_ref()), address(destination.as_ref()));
@@ -84,89 +84,89 @@ impl Target {
         let (own, all) = (pointer(from), pointer(to));
         let block = |address: u64, peer: usize| address + (peer * bytes) as u64;
         // SAFETY: the caller's promise, for each call of the library.
-        unsafe {
+        let called = unsafe {
             match &call.kind {
-                Kind::AllReduce => self.check(library.ncclAllReduce(
-                    own,
-                    all,
-                    count,
-                    number,
-                    operation,
-                    communicator,
-                    stream,
-                )),
-                Kind::Reduce { root } => self.check(library.ncclReduce(
-                    own,
-                    all,
-                    count,
-                    number,
-                    operation,
-                    *root as c_int,
-                    communicator,
-                    stream,
-                )),
+                Kind::AllReduce => library.ncclAllReduce(own, all, count, number, operation, ranks, stream),
+                Kind::Reduce { root } => {
+                    library.ncclReduce(own, all, count, number, operation, *root as c_int, ranks, stream)
+                }
+                Kind::ReduceScatter => {
+                    library.ncclReduceScatter(own, all, count, number, operation, ranks, stream)
+                }
                 Kind::Broadcast { root } => {
                     // Without a destination the root's elements stay where they are; the others have no source.
                     let from = if rank == *root { own } else { all };
                     let to = if all.is_null() { own } else { all };
-                    let root = *root as c_int;
-                    self.check(library.ncclBroadcast(from, to, bytes, BYTE, root, communicator, stream))
+                    library.ncclBroadcast(from, to, bytes, BYTE, *root as c_int, ranks, stream)
                 }
-                Kind::AllGather => {
-                    self.check(library.ncclAllGather(own, all, bytes, BYTE, communicator, stream))
+                Kind::AllGather => library.ncclAllGather(own, all, bytes, BYTE, ranks, stream),
+                Kind::Barrier => {
+                    let (byte, sum) = (pointer(self.barrier), ncclRedOp_t::ncclSum);
+                    library.ncclAllReduce(byte, byte, 1, BYTE, sum, ranks, stream)
                 }
-                Kind::ReduceScatter => self.check(library.ncclReduceScatter(
-                    own,
-                    all,
-                    count,
-                    number,
-                    operation,
-                    communicator,
-                    stream,
-                )),
-                Kind::AllToAll => {
-                    // NVIDIA and AMD spell it differently, and older libraries have neither.
-                    if let Ok(called) = library.ncclAlltoAll(own, all, bytes, BYTE, communicator, stream) {
-                        return self.check(Ok(called));
-                    }
-                    let of_rccl = library.rccl.ncclAllToAll(own, all, bytes, BYTE, communicator, stream);
-                    if let Ok(called) = of_rccl {
-                        return self.check(Ok(called));
-                    }
-                    (0..size).try_for_each(|peer| {
-                        self.send(block(from, peer), bytes, peer)?;
-                        self.receive(block(to, peer), bytes, peer)
-                    })
-                }
-                Kind::AllToAllV { send, receive } => {
-                    let (mut from, mut to) = (from, to);
-                    for (peer, (send, receive)) in send.iter().zip(receive).enumerate() {
-                        self.send(from, *send, peer)?;
-                        self.receive(to, *receive, peer)?;
-                        (from, to) = (from + *send as u64, to + *receive as u64);
-                    }
-                    Ok(())
-                }
+                Kind::AllToAll => return self.exchange(from, to, bytes),
+                Kind::AllToAllV { send, receive } => return self.exchange_parts((from, send), (to, receive)),
                 Kind::Gather { root } => {
                     if rank == *root {
                         (0..size).try_for_each(|peer| self.receive(block(to, peer), bytes, peer))?;
                     }
-                    self.send(from, bytes, *root)
+                    return self.send(from, bytes, *root);
                 }
                 Kind::Scatter { root } => {
                     if rank == *root {
                         (0..size).try_for_each(|peer| self.send(block(from, peer), bytes, peer))?;
                     }
-                    self.receive(to, bytes, *root)
+                    return self.receive(to, bytes, *root);
                 }
-                Kind::Send { to: peer } => self.send(from, bytes, *peer),
-                Kind::Receive { from: peer } => self.receive(to, bytes, *peer),
-                Kind::Barrier => {
-                    let (byte, sum) = (pointer(self.barrier), ncclRedOp_t::ncclSum);
-                    self.check(library.ncclAllReduce(byte, byte, 1, BYTE, sum, communicator, stream))
-                }
+                Kind::Send { to: peer } => return self.send(from, bytes, *peer),
+                Kind::Receive { from: peer } => return self.receive(to, bytes, *peer),
             }
+        };
+        self.check(called)
+    }
+
+    /// Exchanges a block of `bytes` bytes with every rank.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    unsafe fn exchange(&self, from: u64, to: u64, bytes: usize) -> Result<(), Failure> {
+        let Self { library, communicator, stream, size, .. } = *self;
+        let (own, all) = (pointer(from), pointer(to));
+        let block = |address: u64, peer: usize| address + (peer * bytes) as u64;
+        // SAFETY: the caller's promise, for each call of the library.
+        unsafe {
+            // NVIDIA and AMD spell it differently, and older libraries have neither.
+            let called = library
+                .ncclAlltoAll(own, all, bytes, BYTE, communicator, stream)
+                .or_else(|_| library.rccl.ncclAllToAll(own, all, bytes, BYTE, communicator, stream));
+            if called.is_ok() {
+                return self.check(called);
+            }
+            (0..size).try_for_each(|peer| {
+                self.send(block(from, peer), bytes, peer)?;
+                self.receive(block(to, peer), bytes, peer)
+            })
         }
+    }
+
+    /// Exchanges blocks of these lengths with every rank.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    unsafe fn exchange_parts(
+        &self,
+        (mut from, send): (u64, &[usize]),
+        (mut to, receive): (u64, &[usize]),
+    ) -> Result<(), Failure> {
+        for (peer, (send, receive)) in send.iter().zip(receive).enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.send(from, *send, peer)?;
+                self.receive(to, *receive, peer)?;
+            }
+            (from, to) = (from + *send as u64, to + *receive as u64);
+        }
+        Ok(())
     }
 
     /// # Safety

@@ -110,38 +110,15 @@ impl<B: Backend> PinnedPages<B> {
                 continue;
             }
             let end = pages.locked.range(at..last).next().map_or(last, |(start, _)| *start);
-            // The pointer of the array, moved to the page: neighbours on the page are as valid as it is.
-            let start = host.as_ptr().wrapping_offset(at as isize - host.addr().get() as isize);
-            let register = || match NonNull::new(start) {
-                // SAFETY: whole pages of memory that is valid until `unlock`, by this function's contract.
-                Some(start) => unsafe { core.raw.register(start, end - at, options) },
-                None => Err(core.error(operation, ErrorKind::InvalidArgument { why: "the address is zero" })),
-            };
-            let buffer = match register() {
-                Err(error) if is_registered(&error) && pages.unstick(core, &(at..end), failed) => register(),
-                outcome => outcome,
-            };
-            match core.note_loss(buffer) {
-                Ok(buffer) => {
-                    pages.locked.insert(at, Segment { end, users: 1, options, buffer });
-                    shares.push(at);
-                }
-                Err(error) => {
-                    pages.undo(core, &shares, failed);
-                    return Err(error.in_operation(operation));
-                }
+            // SAFETY: the caller's promise.
+            if let Err(error) = unsafe { pages.register(core, host, at..end, options, failed) } {
+                pages.undo(core, &shares, failed);
+                return Err(error.in_operation(operation));
             }
+            shares.push(at);
             at = end;
         }
-        // The device's addresses of several runs are one range where all lie equally far from the host's.
-        let distance = |start: &usize| {
-            pages.locked.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
-        };
-        let first = shares.first().and_then(distance);
-        let address = match shares.iter().all(|start| distance(start) == first) {
-            true => first.map(|distance| distance.wrapping_add(host.addr().get() as u64)),
-            false => None,
-        };
+        let address = pages.address_of(host, &shares);
         let boundaries = shares.iter().skip(1).map(|start| *start as u64).collect();
         Ok(PagePin { segments: shares, boundaries, address })
     }
@@ -186,6 +163,44 @@ fn is_registered(error: &Error) -> bool {
 }
 
 impl<B: Backend> Pages<B> {
+    /// Locks pages that nothing has locked, around memory at `host`.
+    ///
+    /// # Safety
+    /// As for [`PinnedPages::lock`].
+    unsafe fn register(
+        &mut self,
+        core: &DeviceCore<B>,
+        host: NonNull<u8>,
+        pages: Range<usize>,
+        options: RegisterOptions,
+        failed: &mut Vec<Error>,
+    ) -> Result<()> {
+        // The pointer of the array, moved to the page: neighbours on the page are as valid as it is.
+        let start = host.as_ptr().wrapping_offset(pages.start as isize - host.addr().get() as isize);
+        let register = || match NonNull::new(start) {
+            // SAFETY: whole pages of memory that is valid until `unlock`, by this function's contract.
+            Some(start) => unsafe { core.raw.register(start, pages.len(), options) },
+            None => Err(core.error("lock", ErrorKind::InvalidArgument { why: "the address is zero" })),
+        };
+        let buffer = match register() {
+            Err(error) if is_registered(&error) && self.unstick(core, &pages, failed) => register(),
+            outcome => outcome,
+        };
+        let buffer = core.note_loss(buffer)?;
+        self.locked.insert(pages.start, Segment { end: pages.end, users: 1, options, buffer });
+        Ok(())
+    }
+
+    /// The device's address of memory at `host` in these runs of pages, where all lie equally far from the host's addresses.
+    fn address_of(&self, host: NonNull<u8>, shares: &[usize]) -> Option<u64> {
+        let distance = |start: &usize| {
+            self.locked.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
+        };
+        let first = shares.first().and_then(distance);
+        let is_one = shares.iter().all(|start| distance(start) == first);
+        first.filter(|_| is_one).map(|distance| distance.wrapping_add(host.addr().get() as u64))
+    }
+
     fn undo(&mut self, core: &DeviceCore<B>, shares: &[usize], failed: &mut Vec<Error>) {
         for start in shares {
             let Some(segment) = self.locked.get_mut(start) else { continue };

@@ -93,6 +93,12 @@ impl Tlsf {
     /// # Errors
     /// Returns the first inconsistency.
     pub fn check(&self, regions: &[RegionId]) -> Result<(), Inconsistent> {
+        let free = self.check_regions(regions)?;
+        free.iter().enumerate().try_for_each(|(set, free)| self.check_lists(set, *free))
+    }
+
+    /// Looks at the blocks of the regions by their addresses. Returns the bytes and blocks that are free in each set.
+    fn check_regions(&self, regions: &[RegionId]) -> Result<Vec<(u64, usize)>, Inconsistent> {
         let wrong = |what: String| Err(Inconsistent(what));
         let mut free = vec![(0u64, 0usize); self.sets.len()];
         let (mut allocated, mut total) = ((0u64, 0usize), 0u64);
@@ -133,28 +139,32 @@ impl Tlsf {
                 (self.allocated_bytes, self.allocated_blocks)
             ));
         }
-        for (set, lists) in self.sets.iter().enumerate() {
-            let mut listed = (0, 0);
-            for index in 0..LEVELS * SUBS {
-                let class = Class { level: index / SUBS, sub: index % SUBS };
-                let (mut at, mut earlier) = (lists.head(class), NIL);
-                if (at != NIL) != (lists.at_or_above(class) == Some(class)) {
-                    return wrong(format!("the bitmaps of set {set} are wrong about {class:?}"));
-                }
-                while at != NIL {
-                    let node = &self.nodes[at as usize];
-                    let is_here = self.class_of(node.len()) == class && self.set_of(at).0 as usize == set;
-                    if node.word & FREE == 0 || node.earlier != earlier || !is_here {
-                        return wrong(format!("node {at} is in the wrong list: {node:?}"));
-                    }
-                    listed = (listed.0 + node.len(), listed.1 + 1);
-                    (earlier, at) = (at, node.later);
-                }
+        Ok(free)
+    }
+
+    /// Looks at the lists of a set, which has so many bytes and blocks.
+    fn check_lists(&self, set: usize, free: (u64, usize)) -> Result<(), Inconsistent> {
+        let wrong = |what: String| Err(Inconsistent(what));
+        let (lists, mut listed) = (&self.sets[set], (0, 0));
+        for index in 0..LEVELS * SUBS {
+            let class = Class { level: index / SUBS, sub: index % SUBS };
+            let (mut at, mut earlier) = (lists.head(class), NIL);
+            if (at != NIL) != (lists.at_or_above(class) == Some(class)) {
+                return wrong(format!("the bitmaps of set {set} are wrong about {class:?}"));
             }
-            if listed != free[set] || listed != (lists.bytes, lists.blocks) {
-                return wrong(format!("set {set} lists {listed:?}, and {:?} is free", free[set]));
+            while at != NIL {
+                let node = &self.nodes[at as usize];
+                let is_here = self.class_of(node.len()) == class && self.set_of(at).0 as usize == set;
+                if node.word & FREE == 0 || node.earlier != earlier || !is_here {
+                    return wrong(format!("node {at} is in the wrong list: {node:?}"));
+                }
+                listed = (listed.0 + node.len(), listed.1 + 1);
+                (earlier, at) = (at, node.later);
             }
         }
-        Ok(())
+        match listed == free && listed == (lists.bytes, lists.blocks) {
+            true => Ok(()),
+            false => wrong(format!("set {set} lists {listed:?}, and {free:?} is free")),
+        }
     }
 }

@@ -233,10 +233,6 @@ impl<B: Backend> Pool<B> {
                 .take(bytes, align, request.ordered_by())
                 .map(|found| self.hand_out(state.owner, local_cache, found))
         };
-        let take_in_flight = || {
-            let mut state = self.lock_gathered();
-            state.take_in_flight(bytes, align).map(|found| self.hand_out(state.owner, local_cache, found))
-        };
         let gathered = self.gather();
         if (self.collect_done() || gathered)
             && let Some(block) = take()
@@ -247,7 +243,7 @@ impl<B: Backend> Pool<B> {
         // to wait.
         if request.stream.is_none()
             && !request.host_first
-            && let Some(block) = take_in_flight()
+            && let Some(block) = self.take_in_flight(request, local_cache)
         {
             return Ok(block);
         }
@@ -259,37 +255,45 @@ impl<B: Backend> Pool<B> {
         if request.may_free() {
             self.keep_within_bounds();
         }
-        let grown = {
-            // One request to upstream at a time, so that two threads do not request memory for the same need. The allocator
-            // is not locked then.
-            let Some(_turn) = Turn::take(self) else {
-                let what = "taking memory from a pool inside a memory resource that the pool grows from";
-                return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
-            };
-            // Another thread may have grown the pool, or given something back, meanwhile.
-            match take() {
-                Some(block) => return Ok(block),
-                None => self.grow(request, local_cache),
-            }
+        // One request to upstream at a time, so that two threads do not request memory for the same need. The allocator is
+        // not locked then.
+        let Some(turn) = Turn::take(self) else {
+            let what = "taking memory from a pool inside a memory resource that the pool grows from";
+            return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
         };
-        let grown = match grown {
-            Ok(Some(block)) => return Ok(block),
-            Ok(None) => None,
-            Err(error) => Some(error),
-        };
-        let take_idle = || {
-            let mut state = self.state.lock();
-            state.take_idle(bytes, align).map(|found| self.hand_out(state.owner, local_cache, found))
-        };
-        let last = take_idle().or_else(|| match request.host_first {
-            true => self.take_and_wait(request, local_cache),
-            false => take_in_flight(),
-        });
-        if let Some(block) = last {
+        // Another thread may have grown the pool, or given something back, meanwhile.
+        let grown = take().map_or_else(|| self.grow(request, local_cache), |block| Ok(Some(block)));
+        drop(turn);
+        if let Ok(Some(block)) = grown {
             return Ok(block);
         }
-        self.state.lock().failures += 1;
-        Err(grown.unwrap_or_else(|| self.exhausted(request)))
+        self.take_without_growth(request, local_cache).ok_or_else(|| {
+            self.state.lock().failures += 1;
+            grown.err().unwrap_or_else(|| self.exhausted(request))
+        })
+    }
+
+    /// Returns a block of any idle one, however large, or one that is in flight.
+    fn take_without_growth(
+        &self,
+        request: &MemoryRequest<'_, B>,
+        local_cache: u16,
+    ) -> Option<MemoryBlock<B>> {
+        let take_idle = || {
+            let mut state = self.state.lock();
+            let found = state.take_idle(request.bytes as u64, request.align as u64)?;
+            Some(self.hand_out(state.owner, local_cache, found))
+        };
+        take_idle().or_else(|| match request.host_first {
+            true => self.take_and_wait(request, local_cache),
+            false => self.take_in_flight(request, local_cache),
+        })
+    }
+
+    fn take_in_flight(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Option<MemoryBlock<B>> {
+        let mut state = self.lock_gathered();
+        let found = state.take_in_flight(request.bytes as u64, request.align as u64)?;
+        Some(self.hand_out(state.owner, local_cache, found))
     }
 
     /// Returns a block that was in flight, after waiting for its uses.
