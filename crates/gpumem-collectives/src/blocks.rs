@@ -28,6 +28,7 @@ pub(crate) fn check_whole<B: Backend>(
     let stacked = whole.split_first().is_some_and(|(first, rest)| *first == size && rest == part);
     let joined = match (whole, part) {
         ([first, rest @ ..], [own, own_rest @ ..]) => {
+            // Checked: a shape of the user times the ranks may be no number.
             own.checked_mul(size) == Some(*first) && rest == own_rest
         }
         _ => false,
@@ -70,6 +71,7 @@ pub(crate) fn check_rows<B: Backend>(
     if counts.len() != size {
         return Err(invalid(stream, operation, "there is not one number of rows for each rank"));
     }
+    // Checked: the numbers are the user's.
     let sum = counts.iter().try_fold(0_usize, |sum, count| sum.checked_add(*count));
     match (shape, sum) {
         ([first, rest @ ..], Some(sum)) if sum == *first => Ok(rest.iter().product()),

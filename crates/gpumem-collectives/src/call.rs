@@ -121,6 +121,7 @@ impl ElementId {
 
 impl PartialEq for ElementId {
     fn eq(&self, other: &Self) -> bool {
+        // Not the name, which is shortened on its way between processes.
         (self.bytes, self.identity) == (other.bytes, other.identity)
     }
 }
@@ -213,6 +214,7 @@ impl<B: Backend> Prepared<'_, B> {
     #[inline]
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
         let (timeline, operation) = (stream.timeline_by(crate::KEY), self.call.kind.name());
+        // Also where no array is used: a barrier needs a device that works.
         timeline.context.check(operation)?;
         for place in self.source.iter().chain(&self.destination) {
             timeline.check_owns(operation, &place.memory)?;
@@ -226,9 +228,11 @@ impl<B: Backend> Prepared<'_, B> {
 /// an operation in place.
 pub(crate) fn accesses<'a, B: Backend>(calls: &'a [Prepared<'_, B>]) -> Accesses<'a, B> {
     let mut accesses = Accesses::new();
+    // An empty extent would conflict with nothing, and takes a place in the list.
     let used = |place: &'a Option<Place<'_, B>>| place.as_ref().filter(|place| !place.extent.is_empty());
     for Prepared { source, destination, in_place, .. } in calls {
         match (used(source), used(destination)) {
+            // The only two uses of one operation that may share bytes.
             (Some(from), Some(to)) if *in_place => {
                 accesses.extend(Access::in_place(&to.memory, from.extent.clone(), to.extent.clone()));
             }

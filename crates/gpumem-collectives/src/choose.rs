@@ -8,6 +8,7 @@ use std::sync::Arc;
 impl EngineKind {
     /// The engine of a device, where no identity names one.
     fn of<B: Backend>(device: &Device<B>) -> Option<Self> {
+        // The library first: ranks in other processes can be reached only by it.
         let of_library = [Self::Nccl, Self::Rccl].into_iter().find(|kind| kind.takes(device));
         of_library.or(device.capabilities().futures.then_some(Self::Local))
     }
@@ -57,6 +58,7 @@ pub(crate) fn join<B: Backend>(
     const OPERATION: &str = "join";
     let refused = |why| device.core_by(crate::KEY).error(OPERATION, ErrorKind::InvalidArgument { why });
     kind_of(OPERATION, device)?;
+    // The identity decides: all ranks have the same one.
     let kind = id.kind().filter(|kind| kind.takes(device));
     let kind = kind.ok_or_else(|| refused("the identity was made for another engine"))?;
     if rank >= size {
@@ -72,6 +74,7 @@ pub(crate) fn join<B: Backend>(
             Ok(Arc::new(nccl::join(device, id, (rank, size), options, kind)?))
         }
         EngineKind::Mpi => {
+            // MPI makes a communicator only when all have come, so this call waits.
             may_block(OPERATION)?;
             Ok(Arc::new(mpi::join(rank, size, options).map_err(place)?))
         }

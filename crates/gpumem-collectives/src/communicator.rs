@@ -84,6 +84,7 @@ impl<B: Backend> Communicator<B> {
             let id = CommunicatorId::for_device(&devices[0])?;
             let join = |(rank, device)| Self::join(device, &id, rank, devices.len(), options);
             let all: Vec<Self> = devices.iter().enumerate().map(join).collect::<Result<_>>()?;
+            // Only when all have joined: the first would wait for the last.
             all.iter().try_for_each(|rank| rank.engine("all")?.ready())?;
             Ok(all)
         };

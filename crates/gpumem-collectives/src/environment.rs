@@ -92,6 +92,7 @@ impl ProcessRank {
             };
             return Err(refused(why, looked_for()));
         };
+        // One launcher inside another leaves both; they agree, or the inner one is not known.
         for (other, theirs) in &found {
             if (theirs.rank, theirs.size) != (place.rank, place.size) {
                 let say = |launcher: &Launcher, place: &Self| {
@@ -107,6 +108,7 @@ impl ProcessRank {
         }
         // In a job of Slurm inside another launcher, PMIx may be Slurm's.
         let is_mpi = found.iter().any(|(launcher, _)| launcher.is_mpi) || pmix == Some(place.rank);
+        // Not every launcher says it, so the first that does counts.
         let local_rank = found.iter().find_map(|(_, place)| place.local_rank);
         Ok(Self { is_mpi, local_rank, ..*place })
     }
@@ -118,6 +120,7 @@ fn read(launcher: &Launcher, variable: &dyn Fn(&str) -> Option<String>) -> Resul
     let (rank, size) = match (rank, size) {
         (None, None) => return Ok(None),
         (Some(rank), Some(size)) => (rank, size),
+        // Half of what a launcher sets was set by a user, or was lost on the way.
         _ => {
             let both = format!("{} and {}, of {}", launcher.rank, launcher.size, launcher.name);
             return Err(refused("one of two variables is set, and the other one is missing", both));

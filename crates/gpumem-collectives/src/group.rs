@@ -57,6 +57,7 @@ impl<B: Backend> Communicator<B> {
     ) -> Result<R> {
         self.check_stream(stream, "group")?;
         let mut group = Group { communicator: self, stream, calls: SmallVec::new(), unpack: Vec::new() };
+        // An error of the body drops the group: nothing has been enqueued yet.
         let value = body(&mut group)?;
         if let Some(RankCalls { engine, stream, operation, calls }) = group.part()? {
             engine.enqueue(stream, operation, calls)?;
@@ -148,6 +149,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     }
 
     fn add_prepared(&mut self, prepared: Prepared<'g, B>, unpack: Option<Unpack<'g, B>>) -> Result<()> {
+        // Before it is added: a group holds only what can be enqueued on its stream.
         prepared.check(self.stream)?;
         self.calls.push(prepared);
         self.unpack.extend(unpack);

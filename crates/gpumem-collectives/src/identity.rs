@@ -58,6 +58,7 @@ impl CommunicatorId {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut payload = [0; BYTES - PAYLOAD];
         payload[..8].copy_from_slice(&u64::from(process::id()).to_le_bytes());
+        // Relaxed: the numbers only have to differ.
         payload[8..16].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         Self::of(EngineKind::Local, &payload)
     }

@@ -50,6 +50,7 @@ impl<B: Backend> Communicator<B> {
         let id =
             identity(device, &process, options).map_err(|error| device.core_by(crate::KEY).place(error))?;
         let joined = Self::join(device, &id, process.rank, process.size, options)?;
+        // A rank that does not come is an error here, and not of the first operation.
         joined.engine(OPERATION)?.ready()?;
         Ok(joined)
     }
@@ -71,6 +72,7 @@ fn identity<B: Backend>(
         }
         (false, _) => {}
     }
+    // Looked for only under MPI's launcher: the library is not to be loaded for nothing.
     let has_mpi = process.is_mpi && mpi::is_there();
     let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let place = Rendezvous::from_variables(process, has_mpi, &variable)?;

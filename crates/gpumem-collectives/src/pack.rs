@@ -75,8 +75,10 @@ pub(crate) fn destination<'a, B: Backend, T: Element, D: Dimension + 'a>(
     if array.is_c_contiguous() {
         return Ok((Place::of(&array).into_owned(), None));
     }
+    // An operation that leaves elements as they are needs them there before.
     let room = if keeps { packed(stream, operation, &array)? } else { room(stream, operation, &array)? };
     let place = Place::of(&room).into_owned();
+    // Poisoned with the packed copy if the operation fails: the copy to it is then skipped.
     let target = Place::of(&array).used();
     let copy = move |stream: &Stream<B>| {
         stream.copy_to_device(&mut array, &room).map_err(|error| error.in_operation(operation))

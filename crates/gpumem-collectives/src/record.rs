@@ -22,6 +22,7 @@ pub(crate) struct Record(VecDeque<CollectiveRecord>);
 impl Record {
     /// Notes an operation that is being called.
     pub(crate) fn begin(&mut self, sequence: u64, mut call: CollectiveCall) {
+        // Only needed for the comparison, and a heap allocation for each operation.
         call.order.clear();
         if self.0.len() == KEPT {
             self.0.pop_front();
@@ -64,6 +65,7 @@ pub(crate) fn writer<B: Backend>(
     (rank, sequence): (usize, u64),
     call: &Call,
 ) -> Option<Write> {
+    // No box and no clock for work that nothing records.
     if !timeline.context.recorder.keeps_uses() {
         return None;
     }

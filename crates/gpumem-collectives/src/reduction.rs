@@ -157,9 +157,11 @@ pub(crate) unsafe fn reduce<T: Element, R: Reduction<T>>(sources: &[Span], desti
     let Some((first, others)) = sources.split_first() else { return };
     let count = first.len() / size_of::<T>().max(1);
     let is_short = |span: &Span| span.len() < count * size_of::<T>();
+    // Checked once, so that the loop below needs no check of bounds of the caller.
     if others.iter().chain(destinations).any(is_short) {
         return;
     }
+    // Apart from all arrays: a destination may be a source of the same elements.
     let mut values = vec![T::zeroed(); CHUNK.min(count)];
     for start in (0..count).step_by(CHUNK) {
         let values = &mut values[..CHUNK.min(count - start)];

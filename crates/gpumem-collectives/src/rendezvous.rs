@@ -46,6 +46,7 @@ impl Rendezvous {
         if let Some(text) = set("GPUMEM_UNIQUE_ID") {
             return Ok(Self::Given(from_hex(&text)?));
         }
+        // Before MPI: the user who sets it has decided how the processes find each other.
         if set("NCCL_COMM_ID").is_some() {
             return Ok(Self::Same);
         }
@@ -58,6 +59,7 @@ impl Rendezvous {
             return path.map(|path| Self::File(path.into())).ok_or_else(|| refused(why, &place));
         }
         if let (Some(address), Some(port)) = (set("MASTER_ADDR"), set("MASTER_PORT")) {
+            // The port itself is the one at which torchrun listens.
             let next = port.trim().parse().ok().and_then(|port: u16| port.checked_add(1));
             let next = next.ok_or_else(|| refused("MASTER_PORT is no number of a port", &port))?;
             return Ok(Self::Address(address, next));
@@ -81,6 +83,7 @@ impl Rendezvous {
         let until = Deadline::after(timeout);
         match self {
             Self::Given(id) => Ok(*id),
+            // On every rank: the library makes the same one of the address.
             Self::Same => make(),
             Self::Mpi => {
                 let mut bytes = if is_first { make()?.to_bytes() } else { [0; CommunicatorId::LEN] };
@@ -127,6 +130,7 @@ fn write(path: &Path, id: &CommunicatorId) -> Result<()> {
     }
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
+    // Under another name first: a rank that looks meanwhile must not read half of it.
     fs::write(&part, id.to_bytes()).map_err(told)?;
     fs::rename(&part, path).map_err(told)
 }
@@ -150,6 +154,7 @@ fn in_file(path: &Path, error: &io::Error) -> String {
 /// Gives the identity to every other rank once.
 fn serve(listener: &TcpListener, id: &CommunicatorId, size: usize, until: Deadline) -> Result<()> {
     let told = |error| cannot_listen(&format!("{:?}", listener.local_addr()), &error);
+    // Or a rank that never comes would hold rank 0 beyond its deadline.
     listener.set_nonblocking(true).map_err(told)?;
     let mut served = BTreeSet::from([0]);
     while served.len() < size {
@@ -183,11 +188,13 @@ fn cannot_listen(address: &str, error: &io::Error) -> Error {
 
 /// Gives the identity to the rank at the other end, which says so when it has it: it may have stopped waiting.
 fn give(mut connection: TcpStream, id: &CommunicatorId, until: Deadline) -> io::Result<usize> {
+    // Some systems pass the listener's setting on to its connections.
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(patience(until)))?;
     let mut rank = [0; 8];
     connection.read_exact(&mut rank)?;
     connection.write_all(&id.to_bytes())?;
+    // The rank has it only when it says so: bytes that were sent may be lost with the connection.
     connection.read_exact(&mut [0])?;
     Ok(usize::try_from(u64::from_le_bytes(rank)).unwrap_or(usize::MAX))
 }

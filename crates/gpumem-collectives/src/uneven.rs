@@ -76,6 +76,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         check_equal(self.stream, operation, source.shape(), &own)?;
         let from = pack::source(self.stream, operation, source)?;
         let (to, mut unpack) = pack::destination_of(self.stream, operation, destination, false)?;
+        // One broadcast for each block: no library gathers blocks of different lengths.
         let mut before = 0;
         for (root, rows) in rows.iter().enumerate() {
             let call = Call::new::<S::Elem>(Kind::Broadcast { root }, rows * row);

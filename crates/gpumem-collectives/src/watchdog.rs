@@ -32,6 +32,7 @@ struct List {
 static WATCHED: PerProcess<Mutex<List>> = PerProcess::new(Mutex::default);
 
 fn watched() -> MutexGuard<'static, List> {
+    // A leaf: communicators come here with their own lock, so no lock of a communicator is taken under it.
     WATCHED.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn agreed(ranks: &[usize], all: Vec<(Called, Part)>) -> Result<Vec<Mo
     if let Some(verdict) = disagreement(ranks, &called) {
         return Err(verdict);
     }
+    // Streams order the work of one rank; nothing orders two ranks of one operation.
     if let Some((writer, user)) = overlap(&parts) {
         let (writer, user) = (ranks[writer], ranks[user]);
         return Err(Verdict::One(CollectiveCause::Overlap { writer, user }));

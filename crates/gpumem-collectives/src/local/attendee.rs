@@ -44,9 +44,11 @@ impl Attendee {
             return;
         }
         if let Some(traced) = &mut self.traced {
+            // Only the first time: a stream asks again whenever it is woken.
             traced.came.get_or_insert_with(Instant::now);
         }
         match self.meeting.arrive(self.seat, context.waker()) {
+            // From the first rank that waits on: before, no deadline runs.
             Poll::Pending => self.shared.watch(),
             Poll::Ready(Ok(())) => {
                 if let Some(Traced { came: Some(came), write }) = self.traced.take()
@@ -58,6 +60,7 @@ impl Attendee {
                 self.outcome = Some(Ok(()));
             }
             Poll::Ready(Err(cause)) => {
+                // Without the lock of the meeting, which is over: the communicator has one of its own.
                 let error = self.shared.fail((self.operation, self.sequence), self.rank, cause);
                 self.outcome = Some(Err(error));
             }
@@ -70,6 +73,7 @@ impl Drop for Attendee {
         if self.outcome.is_none() {
             let why = format!("{} of its stream did not run", self.operation);
             let lost = CollectiveCause::PeerLost { rank: self.rank, why };
+            // Waits while the bytes move: the memory is given up after this.
             if let Some(cause) = self.meeting.leave(self.seat, lost) {
                 self.shared.fail((self.operation, self.sequence), self.rank, cause);
             }
@@ -88,10 +92,12 @@ impl Future for Attendance {
     type Output = Result<(), Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // All come before any is waited for: operations of a group do not wait for each other.
         self.attendees.iter_mut().for_each(|attendee| attendee.poll(context));
         if self.attendees.iter().any(|attendee| attendee.outcome.is_none()) {
             return Poll::Pending;
         }
+        // The first one in the order of the calls is the failure of the work.
         let mut failed =
             self.attendees.iter().filter_map(|attendee| attendee.outcome.as_ref()?.as_ref().err());
         Poll::Ready(match failed.next() {

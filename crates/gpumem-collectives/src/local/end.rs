@@ -56,7 +56,9 @@ pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -
     if size > MOST_RANKS {
         return Err(refused("a communicator of one process has 65536 ranks at most"));
     }
+    // Before the lock of the communicator, which a join takes within it: no rank joins one that is being forgotten.
     let mut joined = JOINED.get().lock().unwrap_or_else(PoisonError::into_inner);
+    // At each join: no call tells when the last rank has gone.
     clean_up(&mut joined);
     let entry = joined.entry(identity).or_insert_with(|| Joined { shared: Weak::new(), awaits: None });
     let shared = entry.shared.upgrade().unwrap_or_else(|| {
@@ -116,6 +118,7 @@ impl<B: Backend> Engine<B> for End {
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
+        // Before the communicator and the stream, which the call locks one after the other.
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before other ranks hear of the operation. Later failures are told to them.
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;

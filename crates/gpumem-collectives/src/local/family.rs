@@ -12,6 +12,7 @@ impl Family {
     }
 
     fn with<R>(&self, rank: usize, change: impl FnOnce(&mut Vec<(u64, u64)>) -> R) -> Option<R> {
+        // A leaf, within the lock of each of its communicators: the order that a rank tells is that of its calls.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get_mut(rank).map(change)
     }

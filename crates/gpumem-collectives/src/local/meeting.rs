@@ -53,6 +53,7 @@ pub(crate) struct Meeting<P> {
     /// The rank of each seat.
     ranks: Vec<usize>,
     run: fn(&[P]),
+    // Its own lock, so that ranks of different operations do not meet.
     state: Mutex<State<P>>,
     is_over: Condvar,
 }
@@ -84,6 +85,7 @@ impl<P> Meeting<P> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<P>> {
+        // Within the lock of the communicator, or alone. Streams are woken, and bytes moved, without it.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -99,6 +101,7 @@ impl<P> Meeting<P> {
             return Poll::Ready(verdict.as_ref().map_or(Ok(()), |verdict| Err(verdict.of(seat))));
         }
         let Some(own) = state.seats.get_mut(seat) else { return Poll::Pending };
+        // The newest waker counts: the stream may have moved to another thread.
         if let Seat::Free = std::mem::replace(own, Seat::Taken(waker.clone())) {
             state.taken += 1;
             state.since.get_or_insert_with(Instant::now);
@@ -108,6 +111,7 @@ impl<P> Meeting<P> {
         }
         state.phase = Phase::Running;
         state.times[0] = Some(Instant::now());
+        // Taken out, so that the bytes move without the lock: other ranks may ask meanwhile.
         let steps = std::mem::take(&mut state.steps);
         drop(state);
         let mut end = End { meeting: self, seat, is_done: false };
@@ -137,6 +141,7 @@ impl<P> Meeting<P> {
                     return Some(cause);
                 }
                 Phase::Running => {
+                    // The memory is used until the bytes have moved, however long that takes.
                     state = self.is_over.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
                 Phase::Over(verdict) => return verdict.as_ref().map(|verdict| verdict.of(seat)),
@@ -147,6 +152,7 @@ impl<P> Meeting<P> {
     fn conclude(&self, mut state: MutexGuard<'_, State<P>>, verdict: Option<Verdict>, own: Option<usize>) {
         state.phase = Phase::Over(verdict);
         state.times[1] = Some(Instant::now());
+        // Wakers are called without the lock: each takes the lock of its stream, whose thread may be asking here.
         let seats = std::mem::take(&mut state.seats);
         drop(state);
         self.is_over.notify_all();
@@ -191,7 +197,9 @@ impl<P> Drop for End<'_, P> {
     fn drop(&mut self) {
         let why = "moving the bytes panicked".to_owned();
         let failed = CollectiveCause::PeerLost { rank: self.meeting.ranks[self.seat], why };
+        // Bytes may have been moved in part: it has failed for all.
         let verdict = (!self.is_done).then_some(Verdict::One(failed));
+        // Taken anew: the bytes were moved without it.
         self.meeting.conclude(self.meeting.lock(), verdict, Some(self.seat));
     }
 }

@@ -56,6 +56,7 @@ pub(crate) fn overlap(parts: &[Part]) -> Option<(usize, usize)> {
         all.extend(users(part).into_iter().zip([false, true]).map(|(span, write)| (span, seat, write)));
     }
     all.retain(|(span, ..)| !span.is_empty());
+    // By address: each is compared with those alone that begin within it.
     all.sort_by_key(|(span, ..)| span.address());
     let mut rest = &all[..];
     while let Some(((span, seat, write), after)) = rest.split_first() {

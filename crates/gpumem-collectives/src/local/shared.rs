@@ -137,6 +137,7 @@ impl Shared {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let ranks = members.iter().map(|_| Rank::default()).collect();
         Self {
+            // Relaxed: the numbers only have to differ.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             options,
             members,
@@ -148,6 +149,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
+        // After the splits and the table of joins; before the family and the state of each operation.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,6 +166,7 @@ impl Shared {
         let mut state = self.lock();
         let Some(own) = state.ranks.get_mut(rank).filter(|own| !own.has_joined) else { return false };
         own.has_joined = true;
+        // The family is told afterwards: the rank cannot call an operation before this call returns.
         state.joined += 1;
         drop(state);
         self.family.join(self.members[rank], self.id);
@@ -183,9 +186,11 @@ impl Shared {
     pub(crate) fn call(self: &Arc<Self>, rank: usize, part: Part) -> Result<Attendee, Box<CollectiveError>> {
         let operation = part.call.kind.name();
         let mut later = Later::new();
+        // From the number to the record under one lock: a rank's operations are met in the order in which they are recorded.
         let mut state = self.lock();
         let sequence = state.ranks.get(rank).map_or(0, |own| own.calls);
         if let Some(own) = state.ranks.get_mut(rank) {
+            // Even if it is refused: the record shows what the caller has called.
             own.record.begin(sequence, part.call.fingerprint(Vec::new()));
         }
         let called = match &state.revoked {
@@ -193,9 +198,11 @@ impl Shared {
             None => self.call_locked(&mut state, rank, part, &mut later),
         };
         if let Some(own) = state.ranks.get_mut(rank) {
+            // Refused ones have a number too: those of an error and of the record are the same.
             own.calls += 1;
         }
         drop(state);
+        // Without the lock: a meeting that fails wakes streams.
         for (meeting, verdict) in later {
             meeting.fail(verdict);
         }
@@ -252,7 +259,9 @@ impl Shared {
         cause: CollectiveCause,
     ) -> CollectiveError {
         let mut error = CollectiveError::new(operation, sequence, (rank, self.size()), cause);
+        // The record ends with the failure under one lock: who sees one sees the other.
         if let Some(own) = self.lock().ranks.get_mut(rank) {
+            // Only of a deadline it is not plain who has called what.
             if matches!(error.cause, CollectiveCause::Timeout { .. }) {
                 error.recent = own.record.told();
             }
@@ -294,6 +303,8 @@ impl Shared {
     /// Fails all operations whose bytes are not being moved, and all later ones.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
         let (under_way, open) = {
+            // Taken out under the lock, failed without it. The family comes within it, so that no operation is counted after
+            // this.
             let mut state = self.lock();
             state.revoked.get_or_insert_with(|| cause.clone());
             // From here on the ranks call different numbers of operations of it.
@@ -305,13 +316,16 @@ impl Shared {
         for meeting in under_way.iter().filter_map(Weak::upgrade) {
             meeting.fail(Verdict::One(cause.clone()));
         }
+        // Without the lock: what is open wakes its ranks when it is dropped.
         drop(open);
+        // Without the lock: who waits for a split looks at the communicator within the lock of the splits.
         self.splits.wake();
     }
 
     /// A rank gives its communicator up. What it has called goes on; what it has not called fails.
     pub(crate) fn leave(&self, rank: usize) {
         let mut later = Later::new();
+        // Operations are collected under the lock and failed without it: they wake streams.
         let mut state = self.lock();
         let Some(own) = state.ranks.get_mut(rank) else { return };
         own.has_left = true;
@@ -343,6 +357,7 @@ impl Shared {
 
     /// Has the deadlines kept of operations that are under way. If that cannot be, they fail.
     pub(crate) fn watch(self: &Arc<Self>) {
+        // AcqRel: with the watchdog's store: who finds it set knows that a look is still to come.
         if !self.is_watched.swap(true, Ordering::AcqRel) {
             let own = Arc::downgrade(self);
             if let Err(cause) = watchdog::watch(own) {
@@ -355,14 +370,17 @@ impl Shared {
 
 impl Watched for Shared {
     fn look(self: Arc<Self>) -> bool {
+        // Unlocked before a deadline is acted on: `revoke` takes it again.
         let mut state = self.lock();
         state.clean_up();
         if state.under_way.is_empty() {
+            // Release, under the lock: an operation that is noted after this look sees that it has to ask for another.
             self.is_watched.store(false, Ordering::Release);
             return false;
         }
         let (now, after) = (Instant::now(), self.options.timeout);
         let late = state.under_way.iter().filter_map(Weak::upgrade).find_map(|meeting| {
+            // The lock of the meeting, within that of the communicator.
             let (since, missing) = meeting.absent()?;
             (now.saturating_duration_since(since) >= after).then_some(missing)
         });

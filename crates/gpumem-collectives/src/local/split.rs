@@ -42,6 +42,7 @@ struct Round {
 
 impl Splits {
     fn lock(&self) -> MutexGuard<'_, State> {
+        // Before the lock of the communicator, which never waits for its splits.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -52,6 +53,7 @@ impl Splits {
 
     /// A rank says which part it goes to. The last rank makes the parts. Returns the number of the split.
     pub(crate) fn begin(&self, shared: &Shared, rank: usize, said: (Option<u64>, i64)) -> u64 {
+        // Until the parts are made: the last rank to say where it goes makes them, and there is one such rank.
         let mut state = self.lock();
         let begun = state.begun.entry(rank).or_default();
         let number = *begun;
@@ -77,11 +79,13 @@ impl Splits {
     /// Waits for the part of a rank.
     fn finish(&self, shared: &Shared, rank: usize, number: u64) -> Result<Option<Part>, CollectiveCause> {
         let (since, after) = (Instant::now(), shared.timeout());
+        // Unlocked in each sleep: the ranks that are missing need it.
         let mut state = self.lock();
         loop {
             if let Some(round) = state.rounds.get_mut(&number)
                 && let Some(parts) = &mut round.parts
             {
+                // Taken once: a part that no rank takes must not be kept by the split.
                 let own = parts[rank].take();
                 round.taken += 1;
                 if round.taken == shared.size() {

@@ -66,6 +66,7 @@ impl Comm {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
+        // After the end's order; before the inbox, and the state of an operation that the inbox drops.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,9 +113,11 @@ impl Comm {
         fingerprint: CollectiveCall,
     ) -> Result<Arc<Operation>, Box<CollectiveError>> {
         let operation = fingerprint.operation;
+        // From the number to the inbox under one lock: the engine sees operations in the order of their numbers.
         let mut state = self.lock();
         let sequence = state.calls;
         state.calls += 1;
+        // Even if it is refused: the record shows what the caller has called.
         state.record.begin(sequence, fingerprint.clone());
         let refused = state.revoked.clone().or_else(|| state.left(of));
         if let Some(cause) = refused {
@@ -122,6 +125,7 @@ impl Comm {
             return Err(Box::new(self.fail(operation, sequence, cause)));
         }
         if matches!(work, Work::Split(_)) {
+            // Only those that take place: the number names the communicator of a part on all ranks.
             state.splits += 1;
         }
         let number = state.count(of);
@@ -140,6 +144,7 @@ impl Comm {
         cause: CollectiveCause,
     ) -> CollectiveError {
         let mut error = CollectiveError::new(operation, sequence, self.place(), cause);
+        // The record and the failure under one lock: who sees one sees the other.
         let mut state = self.lock();
         if matches!(error.cause, CollectiveCause::Timeout { .. }) {
             error.recent = state.record.told();
@@ -160,11 +165,13 @@ impl Comm {
     }
 
     pub(crate) fn failure(&self) -> Option<CollectiveError> {
+        // Waits for no call of MPI, which only the engine's thread makes.
         self.lock().failure.clone()
     }
 
     /// Refuses all later operations. The first cause stays.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
+        // The family is told after it: later calls are refused already.
         self.lock().revoked.get_or_insert(cause);
         // From here on the ranks call different numbers of operations of it.
         self.family.leave(0, self.id);
@@ -207,6 +214,7 @@ impl Comm {
             Sequence::OfAll => other != rank,
             Sequence::SendTo(peer) | Sequence::ReceiveFrom(peer) => other == peer && other != rank,
         };
+        // Of a rank that has told nothing, nothing is known: it counts as missing.
         let mut missing: Vec<usize> = (0..self.size)
             .filter(|other| concerns(*other))
             .filter(|other| state.news[*other].as_ref().is_none_or(|news| calls(news) <= number))
@@ -252,6 +260,7 @@ impl Drop for Unclaimed {
     fn drop(&mut self) {
         if !self.is_claimed {
             self.comm.family.leave(0, self.comm.id);
+            // The others would wait for this rank until their deadline.
             self.comm.inbox.push(Message::Leave(self.comm.id));
         }
     }
@@ -285,6 +294,7 @@ impl State {
     fn absent(&self, of: Sequence, number: u64) -> Option<usize> {
         let has_left = |rank: usize, calls: fn(&News) -> u64| {
             let news = self.news.get(rank).and_then(Option::as_ref);
+            // Only the last news counts, which says how far it came.
             news.is_some_and(|news| news.event.is_left() && calls(news) <= number)
         };
         match of {

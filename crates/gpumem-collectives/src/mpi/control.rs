@@ -46,6 +46,7 @@ impl News {
             Event::Ended => (5, ""),
         };
         let mut end = text.len().min(BYTES - HEAD);
+        // A text that is cut within a character is no text at the other end.
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -69,6 +70,7 @@ impl News {
                 Event::Lost(String::from_utf8_lossy(bytes.get(HEAD..end)?).into_owned())
             }
             5 => Event::Ended,
+            // Of another version of this library, perhaps: what is not understood changes nothing.
             _ => return None,
         };
         Some(Self {

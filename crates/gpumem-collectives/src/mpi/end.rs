@@ -57,6 +57,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
+        // Before the communicator and the stream, which the call locks one after the other.
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before the operation is counted. Later failures are told to the other ranks.
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;

@@ -47,6 +47,7 @@ impl Exchange {
         let mine = Said::new(&operation.fingerprint, call, lost).to_bytes(size);
         match operation.of {
             Sequence::OfAll => Self::of_all(mpi, &operation.comm, &mine),
+            // Tags of their own: two ranks that send to each other exchange twice, at the same time.
             Sequence::SendTo(to) => {
                 Self::of_two(mpi, operation, &mine, to, (start::CHECK_SEND, start::CHECK_RECEIVE))
             }
@@ -102,6 +103,7 @@ impl Exchange {
         let mut all = Vec::with_capacity(said.len());
         for (rank, bytes) in ranks.iter().zip(said) {
             let lost = |why: &str| Some(CollectiveCause::PeerLost { rank: *rank, why: why.to_owned() });
+            // The layout of the bytes is the version: there is no number of one.
             let Some(said) = Said::from_bytes(bytes, size) else {
                 return lost("it uses another version of gpumem");
             };

@@ -51,6 +51,7 @@ impl Said {
         put(&mut out, call.element);
         put(&mut out, call.reduction.unwrap_or_default());
         put(&mut out, lost.as_deref().unwrap_or_default());
+        // 0 is no root, so that rank 0 is one.
         let root = call.root.map_or(0, |root| root as u64 + 1);
         let orders = call.order.len().min(ORDERS);
         let head = [
@@ -68,6 +69,7 @@ impl Said {
         for number in head.into_iter().chain(order).chain(blocks) {
             out.extend_from_slice(&number.to_le_bytes());
         }
+        // Every rank gives as many bytes, as MPI wants for an exchange of all.
         out.resize(bytes(ranks), 0);
         out
     }
@@ -75,6 +77,7 @@ impl Said {
     /// Reads what another rank says. `None` if it is of another version of the library.
     pub(crate) fn from_bytes(mut from: &[u8], ranks: usize) -> Option<Self> {
         let from = &mut from;
+        // Texts for the life of the process, as those of its own calls are.
         let (operation, element, reduction) = (known(get(from)?), known(get(from)?), known(get(from)?));
         let why = get(from)?.to_owned();
         let (lost, count, root) = (number(from)?, number(from)?, number(from)?);
@@ -83,6 +86,7 @@ impl Said {
         let mut call = CollectiveCall::new(operation, element, usize::try_from(count).ok()?);
         call.reduction = (!reduction.is_empty()).then_some(reduction);
         call.root = usize::try_from(root).ok()?.checked_sub(1);
+        // Bounded: the number comes from another process.
         for _ in 0..orders.min(ORDERS as u64) {
             call.order.push((number(from)?, number(from)?));
         }
@@ -98,6 +102,7 @@ impl Said {
             (Some((send, receive)), _) => Kind::AllToAllV { send: send.clone(), receive: receive.clone() },
             (None, "send") => Kind::Send { to: 0 },
             (None, "receive") => Kind::Receive { from: 0 },
+            // The kind matters only for pairs and blocks; else names are compared.
             _ => Kind::Barrier,
         };
         let element = ElementId::foreign(self.call.element, self.element.1, self.element.0);
@@ -107,6 +112,7 @@ impl Said {
 
 fn put(out: &mut Vec<u8>, text: &str) {
     let mut end = text.len().min(LONGEST);
+    // A text that is cut within a character is no text at the other end.
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -132,6 +138,7 @@ fn known(text: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     /// More are not kept: the texts come from other processes.
     const MOST: usize = 4096;
+    // A leaf: nothing but the set is touched under it.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     match known.get(text) {
         Some(known) => known,

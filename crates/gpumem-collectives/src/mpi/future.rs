@@ -23,6 +23,7 @@ impl Participant {
     /// # Safety
     /// The arrays are valid, and no other code uses them in conflict with the operation.
     unsafe fn poll(&mut self, waker: &Waker) {
+        // Over: the stream asks again because of another operation of the group.
         if self.outcome.is_some() {
             return;
         }
@@ -59,6 +60,7 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
+        // The stream has dropped it: the other ranks must not wait for it.
         if self.outcome.is_none() {
             self.operation
                 .give_up(format!("{} of its stream did not run", self.operation.fingerprint.operation));

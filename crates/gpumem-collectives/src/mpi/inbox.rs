@@ -49,16 +49,19 @@ struct Queue {
 
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
+        // After the lock of a communicator, which adds operations within its own.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn set_thread(&self, thread: JoinHandle<()>) {
+        // The thread may look for messages already, which needs the same lock for a moment.
         self.lock().thread = Some(thread);
     }
 
     /// Waits until the thread is gone, unless it is this one.
     pub(crate) fn join_thread(&self) {
         let is_other = |thread: &mut JoinHandle<()>| thread.thread().id() != thread::current().id();
+        // Taken out: the thread needs the lock to end.
         let thread = self.lock().thread.take_if(is_other);
         if let Some(thread) = thread {
             // A panic was told when it happened.
@@ -71,6 +74,7 @@ impl Inbox {
         let mut queue = self.lock();
         if !queue.is_closed {
             queue.messages.push_back(message);
+            // The thread that is woken finds the lock free.
             drop(queue);
             self.changed.notify_one();
         }
@@ -96,6 +100,7 @@ impl Inbox {
     pub(crate) fn take(&self, wait: Option<Duration>) -> VecDeque<Message> {
         let mut queue = self.lock();
         let until = wait.map(Deadline::after);
+        // Looked at under the lock in which messages are added: none comes unseen between the look and the sleep.
         while queue.messages.is_empty() && !queue.is_woken {
             queue = match until.and_then(Deadline::rest) {
                 None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
@@ -105,6 +110,7 @@ impl Inbox {
                 }
             };
         }
+        // Under the lock: a wake that comes after this is for the next look.
         queue.is_woken = false;
         std::mem::take(&mut queue.messages)
     }

@@ -117,9 +117,11 @@ impl Member {
     /// Goes on with everything. Tells whether anything has changed. Splits to be made are added to `partings`.
     pub(crate) fn go_on(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
         let mut changed = self.hear(mpi);
+        // News first: an operation that has failed by them is not begun any more.
         changed |= self.begin(mpi, made);
         changed |= self.test(mpi, made, partings);
         self.flush(mpi);
+        // After the library was asked: what it has just done is not late.
         self.check_deadlines(mpi);
         self.try_end(mpi);
         changed
@@ -129,10 +131,13 @@ impl Member {
     fn begin(&mut self, mpi: &Mpi, made: &mut Made) -> bool {
         let mut changed = false;
         for of in self.waiting.keys().copied().collect::<Vec<_>>() {
+            // Each sequence by itself: a send may begin while an operation of all ranks waits for its stream.
             while let Some(next) = self.next(of) {
                 changed = true;
                 match (next.take(), &next.work) {
                     (Found::NotReady | Found::Over, _) => {}
+                    // The others learn why from the exchange, and fail with the same cause; without one, this rank has to tell
+                    // them.
                     (Found::GivenUp(why), Work::Call(_)) if self.comm.options.check => {
                         self.check(mpi, next, None, Some(why));
                     }
@@ -162,6 +167,7 @@ impl Member {
             return None;
         }
         let waiting = self.waiting.get_mut(&of)?;
+        // Only the oldest may begin: the library matches operations of a communicator by their order.
         waiting.front().filter(|next| next.is_ready())?;
         waiting.pop_front()
     }
@@ -210,6 +216,7 @@ impl Member {
     fn test(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
         let (mut changed, mut index) = (false, 0);
         while let Some(active) = self.active.get_mut(index) {
+            // One step of each: the library makes progress only while it is asked.
             match test_all(mpi, &mut active.requests, &mut active.status) {
                 Ok(false) => index += 1,
                 Ok(true) => {
@@ -219,6 +226,7 @@ impl Member {
                 }
                 Err(error) => {
                     let Active { operation, .. } = self.active.remove(index);
+                    // A request that failed may still be known to the library, with its buffers.
                     self.has_abandoned = true;
                     self.break_off(mpi, operation, error);
                     changed = true;
@@ -244,6 +252,7 @@ impl Member {
                     _ => None,
                 };
                 match came {
+                    // Fewer elements than asked for are no error of MPI. More are, and are refused there.
                     Some((from, bytes)) if bytes != call.bytes() => {
                         let count = bytes / call.element.bytes.max(1);
                         let theirs = CollectiveCall::new("send", call.element.name, count);
@@ -257,6 +266,7 @@ impl Member {
             (Stage::Split(exchange), Work::Split(request)) => match request.part(exchange.back().theirs()) {
                 None => operation.answer(Ok(None)),
                 Some(ranks) => {
+                    // On all ranks alike, since all of them have come here: so they agree on the tag.
                     self.splits = (self.splits + 1) % start::SPLITS;
                     let (tag, _counted) = (start::FIRST_SPLIT + self.splits, self.partings.clone());
                     partings.push(Parting { operation, ranks, tag, _counted });
@@ -268,6 +278,7 @@ impl Member {
 
     /// Whether this rank and all others have given it up, or it is dead and was given up.
     pub(crate) fn is_closed(&self) -> bool {
+        // A split that is being made uses this communicator on another thread.
         let is_parting = Arc::strong_count(&self.partings) > 1;
         let is_idle = self.has_ended && self.outgoing.is_empty() && !is_parting;
         let told = self.comm.told();
@@ -277,6 +288,7 @@ impl Member {
 
     /// Frees it in the library, unless the library may still use its memory.
     pub(crate) fn close(self, mpi: &Mpi) {
+        // Freeing is an operation of all ranks, and a dead communicator has ranks that do not come.
         if self.is_dead || self.has_abandoned || self.control.is_some() {
             return;
         }

@@ -90,6 +90,7 @@ impl Operation {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
+        // Within the lock of a communicator, or alone. The inbox is woken, and streams are, without it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,6 +189,7 @@ impl Operation {
             return false;
         }
         state.phase = Phase::Over(outcome);
+        // Woken without the lock: a stream takes its own, whose thread may be asking here.
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -218,6 +220,7 @@ impl Deref for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        // Unlocked again before it fails, which takes the lock once more.
         if !matches!(self.lock().phase, Phase::Over(_)) {
             // Takes no lock of the communicator, which the caller may hold.
             let (rank, _) = self.comm.place();

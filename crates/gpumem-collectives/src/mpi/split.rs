@@ -56,6 +56,7 @@ impl Request {
             is_in.then_some((number(2)?.cast_signed(), rank))
         });
         let mut part: Vec<(i64, usize)> = said.collect();
+        // By key, then by rank: alike on every rank of the part.
         part.sort_unstable();
         Some(part.into_iter().map(|(_, rank)| rank).collect())
     }
@@ -71,9 +72,11 @@ pub(crate) fn make(mpi: &Mpi, parent: Object, ranks: &[usize], tag: c_int) -> Re
     unsafe {
         mpi.check(functions.MPI_Comm_group(parent, &mut all))?;
         mpi.check(functions.MPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), &mut group))?;
+        // Only the ranks of the part call it: the others need not wait.
         mpi.check(functions.MPI_Comm_create_group(parent, group, tag, &mut made))?;
         mpi.check(functions.MPI_Group_free(&mut group))?;
         mpi.check(functions.MPI_Group_free(&mut all))?;
+        // The default ends the process at the first error.
         mpi.check(functions.MPI_Comm_set_errhandler(made, abi::ERRORS_RETURN))?;
     }
     Ok(made)
@@ -97,6 +100,7 @@ impl MpiSplit {
 impl<B: Backend> Split<B> for MpiSplit {
     fn finish(self: Box<Self>) -> Result<Option<Joined<B>>> {
         let after = self.comm.options.timeout;
+        // Longer than the deadline of the engine, whose error says more.
         let answer = self.answer.recv_timeout(after.saturating_add(GRACE));
         let late = CollectiveCause::Timeout { after, missing: Vec::new() };
         match answer.unwrap_or(Err(late)) {

@@ -75,6 +75,7 @@ unsafe fn start_reduction(
     Ok(unsafe {
         match call.kind {
             Kind::Reduce { root } => {
+                // In place at the root; the others have nowhere to receive.
                 let (from, to) = if root == rank { (in_place, own) } else { (send, null_mut()) };
                 let root = root as c_int;
                 functions.MPI_Ireduce_c(from, to, count, datatype, operation, root, comm, request)

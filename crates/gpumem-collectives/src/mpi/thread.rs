@@ -58,6 +58,7 @@ static IS_SPOILED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a communicator has failed, or did not come about.
 pub(crate) fn spoil() {
+    // Relaxed: read at the end of the process, which may be too early for a failure of the same moment.
     IS_SPOILED.store(true, Ordering::Relaxed);
 }
 
@@ -69,6 +70,7 @@ pub(crate) fn join(options: &Options) -> Result<Arc<Comm>> {
     let running = running.as_ref().map_err(|error| failed(error.clone()))?;
     running.origin.check("", "join")?;
     let milliseconds = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX);
+    // Relaxed: a number for the end of the process, and only its own order matters.
     LONGEST.fetch_max(milliseconds, Ordering::Relaxed);
     running.join(options)
 }
@@ -171,6 +173,7 @@ extern "C" fn finish() {
     if running.process == std::process::id() {
         let (done, answer) = channel();
         running.inbox.push(Message::Finish(Ending::Own, done));
+        // Relaxed, both: a communicator that comes about at this moment is not waited for longer.
         let longest = Duration::from_millis(LONGEST.load(Ordering::Relaxed));
         let wait = if IS_SPOILED.load(Ordering::Relaxed) { longest.min(SPOILED) } else { longest };
         let _ = answer.recv_timeout(wait);
@@ -217,6 +220,7 @@ impl Engine {
             mpi.check(functions.MPI_Initialized(&mut initialised)).map_err(told)?;
             mpi.check(functions.MPI_Finalized(&mut finalised)).map_err(told)?;
         }
+        // MPI cannot be initialised a second time.
         if finalised != 0 {
             return Err("another library has initialised and finalised MPI".to_owned());
         }
@@ -231,6 +235,7 @@ impl Engine {
         };
         mpi.check(answer).map_err(told)?;
         library::check_threads(provided, is_owner)?;
+        // An owner before us has set what it wants.
         if is_owner {
             // Errors of no communicator are those of the process alone.
             for comm in [abi::COMM_WORLD, abi::COMM_SELF] {
@@ -261,14 +266,17 @@ impl Engine {
         loop {
             let is_busy = self.members.iter().any(Member::is_busy) || !self.joining.is_empty();
             let wait = match is_busy {
+                // Small operations take microseconds: a sleep would be most of it.
                 true if last.elapsed() < EAGER => {
                     thread::yield_now();
                     Some(Duration::ZERO)
                 }
                 true => Some(NAP),
+                // Nothing can happen but a message.
                 false if self.members.is_empty() => None,
                 false => Some(IDLE),
             };
+            // All at once, and without the lock: handling them may wake streams, which call operations.
             let messages = self.inbox.take(wait);
             let mut changed = !messages.is_empty();
             for message in messages {
@@ -292,6 +300,7 @@ impl Engine {
                 let id = operation.comm.id;
                 match self.member(id) {
                     Some(member) => member.add(operation),
+                    // It was given up, or has failed, before the thread came to this.
                     None => {
                         let (rank, _) = operation.comm.place();
                         let gone = CollectiveCause::Aborted { rank };
@@ -299,6 +308,7 @@ impl Engine {
                     }
                 }
             }
+            // It may be gone already: an abort or a deadline has closed it.
             Message::Leave(id) => {
                 if let Some(member) = self.member(id) {
                     member.leave(mpi);

@@ -77,6 +77,7 @@ impl Target {
         let Prepared { call, source, destination, .. } = prepared;
         let bytes = call.bytes();
         let (from, to) = (address(source.as_ref()), address(destination.as_ref()));
+        // The other ranks come to a barrier without elements, and may have some where blocks differ in length.
         if bytes == 0 && !matches!(call.kind, Kind::Barrier | Kind::AllToAllV { .. }) {
             return Ok(());
         }

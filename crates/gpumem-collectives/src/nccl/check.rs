@@ -69,6 +69,7 @@ fn fingerprint(calls: &[Prepared<'_, impl Backend>]) -> Option<[u8; BYTES]> {
     let all: Vec<[u8; 24]> =
         calls.iter().map(|prepared| &prepared.call).filter(|call| concerns_all(call)).map(one).collect();
     let mut bytes = [0; BYTES];
+    // The first one as it is, so that an error can name it; a hash of all, so that any difference is seen.
     bytes[..24].copy_from_slice(all.first()?);
     bytes[24..32].copy_from_slice(&(all.len() as u64).to_le_bytes());
     bytes[32..].copy_from_slice(&stable_hash(all.into_iter().flatten()).to_le_bytes());
@@ -82,6 +83,7 @@ fn call_of(bytes: &[u8]) -> CollectiveCall {
         eight.copy_from_slice(&bytes[at..at + 8]);
         u64::from_le_bytes(eight) as usize
     };
+    // Of several, only the number is known: the hash does not say which differ.
     if number(24) != 1 {
         return CollectiveCall::new("group", "operations", number(24));
     }
@@ -127,6 +129,7 @@ fn exchange<'a, B: Backend>(
     let mut exchanges = Vec::with_capacity(given.len());
     for (own, bytes) in given {
         may_block(own.operation)?;
+        // Not the caller's: its pending work would be waited for, and would fail the comparison.
         let stream = own.link.private_stream()?;
         let source = stream.to_device(&*bytes)?;
         let all = stream.to_device(&vec![0_u8; bytes.len() * own.link.size])?;
@@ -149,7 +152,9 @@ fn exchange<'a, B: Backend>(
     if together.is_empty() {
         return Ok(());
     }
+    // Together: one thread with several ranks would wait for itself.
     enqueue_locked(&together, turns)?;
+    // Each rank notes its own failure, even if an earlier one has failed.
     let compared: Vec<Result<()>> = exchanges.iter().map(|exchange| exchange.finish(compare)).collect();
     compared.into_iter().collect()
 }
@@ -176,6 +181,7 @@ fn blocks(calls: &[Prepared<'_, impl Backend>]) -> Vec<u8> {
 fn same_blocks<B: Backend>(own: &OwnCalls<'_, B>, all: &[u8]) -> Option<CollectiveCause> {
     let (ranks, rank) = (own.link.size, own.link.rank);
     let numbers: Vec<u64> = all.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect();
+    // All ranks give as many: the calls were compared before.
     let of_rank = numbers.len() / ranks;
     for call in (0..of_rank).step_by(2 * ranks) {
         let sent = |from: usize, to: usize| numbers[from * of_rank + call + to];
@@ -202,6 +208,7 @@ impl<'a, B: Backend> Exchange<'a, B> {
     fn finish(&self, compare: Compare<'a, B>) -> Result<()> {
         let OwnCalls { link, operation, .. } = *self.own;
         let read = self.all.copy_to_host();
+        // After the copy, which waits for other ranks: the watchdog needs this lock to give up on them.
         let mut state = link.lock();
         let sequence = state.sequence;
         let all = match (read, state.revoked.clone()) {

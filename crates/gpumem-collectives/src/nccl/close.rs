@@ -19,10 +19,13 @@ const LONGEST: Duration = Duration::from_secs(10);
 impl<B: Backend> Watched for Link<B> {
     fn look(self: Arc<Self>) -> bool {
         let _use = DriverUse::new();
+        // Alone: the watchdog calls it without the lock of its list.
         let mut state = self.lock();
+        // In a forked child, or at the end of the process, the library must not be called.
         if !self.device.core_by(crate::KEY).origin.is_valid() {
             return false;
         }
+        // What is done is not late: it is taken out before deadlines are looked at.
         state.prune();
         self.find_failure(&mut state);
         self.destroy_if_idle(&mut state);
@@ -40,6 +43,7 @@ impl<B: Backend> Watched for Link<B> {
 impl<B: Backend> Link<B> {
     /// Revokes the communicator if the library reports an error, or an operation is late.
     fn find_failure(self: &Arc<Self>, state: &mut State<B>) {
+        // Nothing is under way, so nothing can be late or fail.
         if !state.is_calling && state.pending.is_empty() && !matches!(state.phase, Phase::Joining) {
             return;
         }
@@ -70,6 +74,7 @@ impl<B: Backend> Link<B> {
             && !state.is_calling
             && let Phase::Ready(handle) = state.phase
         {
+            // Under the lock, so that one thread frees it.
             state.phase = Phase::Closing;
             self.destroy(handle);
         }
@@ -87,6 +92,7 @@ impl<B: Backend> Link<B> {
                 return;
             }
             let library = link.library;
+            // Before the communicator goes: the library knows registrations by it.
             link.deregister_all(handle);
             // SAFETY: the communicator is alive, and nothing of it is under way or will be called.
             let destroyed =
@@ -103,9 +109,11 @@ impl<B: Backend> Link<B> {
 
     /// Gives the communicator up. What is under way goes on.
     pub(super) fn leave(self: &Arc<Self>) {
+        // Without the order of the calls: a rank may leave while another thread is inside the library.
         let mut state = self.lock();
         let had_left = std::mem::replace(&mut state.has_left, true);
         if !had_left && !matches!(state.phase, Phase::Closed) {
+            // The watchdog has only a weak reference; operations under way need the link.
             state.keep = Some(self.clone());
             state.prune();
             self.destroy_if_idle(&mut state);
@@ -118,6 +126,7 @@ impl<B: Backend> Link<B> {
     /// Waits until the library holds nothing for the communicator, within limits.
     pub(super) fn wait_closed(&self) {
         let (began, most) = (Instant::now(), self.options.timeout.min(LONGEST));
+        // Unlocked in each sleep: the thread that ends the communicator needs it.
         let mut state = self.lock();
         while !matches!(state.phase, Phase::Closed) && began.elapsed() < most {
             let waited = self.changed.wait_timeout(state, most);

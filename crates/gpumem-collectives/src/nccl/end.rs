@@ -56,6 +56,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
     }
 
     fn failure(&self) -> Option<CollectiveError> {
+        // Waits for no call of the library, which is made without this lock.
         self.0.lock().failure.clone()
     }
 
@@ -68,6 +69,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
     }
 
     fn recent(&self) -> Vec<CollectiveRecord> {
+        // Operations that are done are taken out first, so that none of them is told as under way.
         let mut state = self.0.lock();
         state.prune();
         state.record.all()

@@ -61,7 +61,9 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
             // Without the locks, so that operations of other communicators go on while the other ranks join.
             own.link.wait_ready(own.operation)?;
         }
+        // First the order of the communicator, then the turn of the device, then the state: as below.
         let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
+        // Held to the end of the call: no operation of another communicator comes between the wait and the note.
         let mut last = own.link.turn.as_ref().map(|turn| turn.begin());
         return own.enqueue(last.as_deref_mut());
     }
@@ -76,10 +78,12 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
     links.dedup_by_key(|link| Arc::as_ptr(link));
+    // All orders before the first turn: communicators of one device share a turn, and never an order.
     let _orders: SmallVec<[_; 1]> =
         links.iter().map(|link| link.order.lock().unwrap_or_else(PoisonError::into_inner)).collect();
     let mut turns: SmallVec<[&Arc<Turn<B>>; 1]> =
         links.iter().filter_map(|link| link.turn.as_ref()).collect();
+    // By address, as the links: two threads with turns of the same devices take them alike.
     turns.sort_unstable_by_key(|turn| Arc::as_ptr(turn));
     turns.dedup_by_key(|turn| Arc::as_ptr(turn));
     let mut turns: Turns<'_, B> = turns.iter().map(|turn| (Arc::as_ptr(turn), turn.begin())).collect();
@@ -95,6 +99,7 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut 
     for (own, accesses) in parts.iter().zip(&accesses) {
         let turn = own.link.turn.as_ref().map(Arc::as_ptr);
         let last = turns.iter().find(|(of, _)| Some(*of) == turn).map(|(_, last)| &**last);
+        // Before the arrays are waited for: the wait for the other communicator is on the device, too.
         let waited = last.map_or(Ok(()), |last| turn::wait(last, own.link.communicator, own.stream));
         match waited.and_then(|()| own.begin(accesses)) {
             Ok(ready) => begun.push(ready),
@@ -137,6 +142,7 @@ fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
             own.calls.iter().try_for_each(|prepared| unsafe { target.call(prepared) })
         })
     };
+    // A group has a cost of its own, so one call goes without.
     let is_group =
         begun.len() > 1 || begun.iter().any(|ready| calls::needs_group(&ready.target, ready.own.calls));
     // The library restores the device that it finds, of which it knows only the number.
@@ -150,6 +156,7 @@ impl<B: Backend> OwnCalls<'_, B> {
     /// As [`enqueue`], for one rank, with its locks.
     #[inline]
     fn enqueue(&self, mut last: Option<&mut Last<B>>) -> Result<()> {
+        // Another communicator was last: what would be refused is refused before the stream waits for it.
         if let Some(last) = &last
             && turn::is_of_another(last, self.link.communicator)
         {
@@ -194,10 +201,12 @@ impl<B: Backend> OwnCalls<'_, B> {
         let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline_by(crate::KEY);
         let admitted = timeline.admit(Work::Collective, operation, accesses)?;
+        // Outside of the lock of the link: logs and queues are locked in it.
         let lent = admitted.lend_after(link.last.on(timeline), CAPTURED)?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
         state.prune_many();
+        // Counted up only once the library was called: a call that is taken back has no number.
         let sequence = state.sequence;
         link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
         let parts = if self.counts { calls.len() as u64 } else { 0 };
@@ -233,6 +242,7 @@ impl<B: Backend> ReadyRank<'_, B> {
     /// Takes the call back: the library was not called.
     fn cancel(&self) {
         let link = self.own.link;
+        // Woken after it is unlocked: who waits for the call to end needs it.
         let mut state = link.lock();
         state.is_calling = false;
         state.record.take_back(self.called.sequence);
@@ -260,6 +270,7 @@ impl<B: Backend> ReadyRank<'_, B> {
             });
             observed.end(timeline, writers.collect());
         }
+        // After the library's call, which may wait: the watchdog and `abort` need the lock meanwhile.
         let mut state = link.lock();
         state.is_calling = false;
         state.sequence += called.parts;

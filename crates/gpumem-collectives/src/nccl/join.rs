@@ -114,6 +114,7 @@ fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i
     FIRST.call_once(|| {
         ProcessGuard::of_driver();
     });
+    // Not while the library waits for other ranks: the rank may be given up meanwhile.
     let mut state = link.lock();
     match made {
         // It may have been given up meanwhile.

@@ -25,6 +25,7 @@ pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
         EngineKind::Rccl => (1, Engine::Rccl),
         _ => (0, Engine::Nccl),
     };
+    // Over the search: two threads would load the library twice. Nothing else is locked under it but what the loader locks.
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(library) = found[place] {
         return Ok(library);

@@ -66,16 +66,20 @@ pub(super) struct LastSubmission {
 impl LastSubmission {
     /// Whether nothing has been enqueued. No timeline has the number 0.
     pub(super) fn is_none(&self) -> bool {
+        // Relaxed: who has the order of the calls reads what its holder before has written. Without it, only a hint: the
+        // caller waits for the ranks once more.
         self.timeline.load(Ordering::Relaxed) == 0
     }
 
     /// The submission, if it was on this stream.
     pub(super) fn on<B: Backend>(&self, timeline: &Timeline<B>) -> Option<u64> {
+        // Relaxed: under the order of the calls, whose lock orders all that is written here.
         let is_same = self.timeline.load(Ordering::Relaxed) == timeline.id();
         is_same.then(|| self.submission.load(Ordering::Relaxed))
     }
 
     pub(super) fn note<B: Backend>(&self, timeline: &Timeline<B>, submission: u64) {
+        // Relaxed: as in `on`. Who reads the two without the order looks at the first alone.
         self.timeline.store(timeline.id(), Ordering::Relaxed);
         self.submission.store(submission, Ordering::Relaxed);
     }
@@ -136,6 +140,7 @@ pub(super) struct Link<B: Backend> {
 
 impl<B: Backend> Link<B> {
     pub(super) fn lock(&self) -> MutexGuard<'_, State<B>> {
+        // After the order, the turn and the registrations. The library and other ranks are never waited for under it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -44,8 +44,9 @@ impl<B: Backend> Link<B> {
         if place.extent.is_empty() {
             return Ok(());
         }
-        // No other call of the communicator meanwhile.
+        // The order first, as for an operation: no other call of the communicator meanwhile.
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        // Within the order and before the state, as everywhere.
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = registered.0.get_mut(&key(&place)) {
             entry.count += 1;
@@ -71,12 +72,15 @@ impl<B: Backend> Link<B> {
         if place.extent.is_empty() {
             return Ok(());
         }
+        // Before the look at what is under way: no operation is begun that could still use the memory.
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let pending: Vec<_> = {
+            // Only to copy what is under way, which is waited for without the lock.
             let state = self.lock();
             state.pending.iter().map(|pending| (pending.timeline.clone(), pending.submission)).collect()
         };
         let (handle, held) = {
+            // Only to take the entry out: it is waited for, and the library called, without this lock.
             let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = registered.0.get_mut(&key(place)) else {
                 let why = "the array is not registered with this communicator";
@@ -107,6 +111,7 @@ impl<B: Backend> Link<B> {
     /// Takes back all registrations, before the communicator is freed. Nothing of it is under way.
     pub(super) fn deregister_all(&self, communicator: ncclComm_t) {
         let library = self.library;
+        // Over the calls: the communicator ends, so no other thread registers with it.
         let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         for Entry { handle: Registered(handle), .. } in registered.0.values() {
             // SAFETY: as in `deregister`.
@@ -134,8 +139,10 @@ impl<B: Backend> Link<B> {
     ) -> Result<()> {
         let (mut state, Handle(communicator)) = self.lock_ready(operation)?;
         state.begin_call();
+        // The library is called without the lock; `is_calling` keeps the communicator.
         drop(state);
         let done = self.device.with_current(|| body(communicator));
+        // Only for this: who ends the communicator waits for it.
         self.lock().is_calling = false;
         self.changed.notify_all();
         done.map_err(|failure| self.device.core_by(crate::KEY).error(operation, driver(&failure)))

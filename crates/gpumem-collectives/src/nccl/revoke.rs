@@ -22,6 +22,7 @@ const GRACE: [Duration; 2] = [Duration::from_secs(5), Duration::from_millis(100)
 impl<B: Backend> Link<B> {
     /// Fails all operations under way, and all later ones. Never waits.
     pub(super) fn revoke(self: &Arc<Self>, cause: CollectiveCause) {
+        // Never held over a call of the library, so a rank that hangs there can be given up.
         let mut state = self.lock();
         self.revoke_locked(&mut state, cause);
     }
@@ -90,6 +91,7 @@ impl<B: Backend> Link<B> {
             unsafe { library.ncclCommRevoke(handle, 0) == Ok(ncclResult_t::ncclSuccess) }
         };
         let grace = GRACE[usize::from(!told)];
+        // Unlocked in each sleep: the thread inside the library needs it to come out.
         let mut state = self.lock();
         while state.is_calling && began.elapsed() < grace {
             let waited = self.changed.wait_timeout(state, grace);
@@ -110,11 +112,13 @@ impl<B: Backend> Link<B> {
 
     pub(super) fn note_closed(&self) {
         self.forget_registrations();
+        // After the registrations, which have a lock of their own that comes before this one.
         let mut state = self.lock();
         state.phase = Phase::Closed;
         let kept = state.keep.take();
         drop(state);
         self.changed.notify_all();
+        // Perhaps the last reference: its drop frees arrays, and takes locks of the device.
         drop(kept);
     }
 }

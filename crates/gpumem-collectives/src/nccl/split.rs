@@ -27,6 +27,7 @@ pub(super) fn begin<B: Backend>(
     colour: Option<u64>,
     key: i64,
 ) -> Result<SplitThread<B>> {
+    // Relaxed: the number is for messages; the library orders splits by their calls.
     let number = link.splits.fetch_add(1, Ordering::Relaxed);
     let own = link.clone();
     let thread = thread::Builder::new()
@@ -51,6 +52,7 @@ fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result
     let found = find_part(link, colour, key).inspect_err(|error| give_up(link, error.to_string()))?;
     let Some((id, rank, size)) = found else { return Ok(None) };
     let end = join::join(&link.device, &id, (rank, size), &link.options, link.kind)?;
+    // The caller may use it at once.
     end.0.wait_ready(OPERATION)?;
     Ok(Some((end, rank, size)))
 }
@@ -67,18 +69,22 @@ fn find_part<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> 
     said[0] = u8::from(colour.is_some());
     said[8..16].copy_from_slice(&colour.unwrap_or_default().to_le_bytes());
     said[16..].copy_from_slice(&key.to_le_bytes());
+    // All ranks call it, also those without a colour: the library wants every rank.
     let all = exchange::all_gather(link, &stream, OPERATION, &said)?;
     let mut members: Vec<(i64, usize)> = Vec::new();
     for (rank, theirs) in all.chunks_exact(SAID).enumerate() {
+        // Whether there is a colour, and which.
         if theirs[..16] == said[..16] {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&theirs[16..]);
             members.push((i64::from_le_bytes(bytes), rank));
         }
     }
+    // By key, then by rank: alike on every rank, so all agree who is which.
     members.sort_unstable();
     let first = members.first().map(|(_, rank)| *rank);
     let mut id = [0; CommunicatorId::LEN];
+    // One rank of each part makes the identity; the others get it from the next exchange.
     if colour.is_some() && first == Some(link.rank) {
         id = join::identity(OPERATION, &link.device, link.kind)?.to_bytes();
     }

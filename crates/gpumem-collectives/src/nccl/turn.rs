@@ -20,11 +20,14 @@ impl<B: Backend> Turn<B> {
     /// The one of a device.
     pub(super) fn of(device: &Device<B>) -> Result<Arc<Self>> {
         static MAKING: Mutex<()> = Mutex::new(());
+        // Two communicators that are made at once must find one turn. The device's table has a lock of its own, within this
+        // one.
         let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         device.kept(TypeId::of::<Self>(), || Ok(Arc::new(Self(Mutex::new(None)))))
     }
 
     pub(super) fn begin(&self) -> MutexGuard<'_, Last<B>> {
+        // After the orders of the communicators, and before their states.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,6 +13,7 @@ static EVERYWHERE: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
 pub(super) fn is_deferred_everywhere() -> bool {
+    // Acquire: a thread that was told of the guard must see it.
     EVERYWHERE.load(Ordering::Acquire) > 0
 }
 
@@ -25,6 +26,7 @@ pub struct DeferCleanup<B: Backend>(Arc<DeviceCore<B>>);
 impl<B: Backend> DeferCleanup<B> {
     #[doc(hidden)]
     pub fn new(core: &Arc<DeviceCore<B>>) -> Self {
+        // AcqRel: with `is_deferred`. Guards of several threads are counted one after the other.
         core.deferred_frees.deferred.fetch_add(1, Ordering::AcqRel);
         Self(core.clone())
     }
@@ -37,6 +39,7 @@ impl<B: Backend> Drop for DeferCleanup<B> {
             .0
             .deferred_frees
             .deferred
+            // AcqRel: with `is_deferred`. What happened under the guard comes before the frees after it.
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |depth| depth.checked_sub(1));
     }
 }
@@ -61,12 +64,14 @@ pub struct DeferCleanupEverywhere(());
 /// # Ok::<(), gpumem_core::Error>(())
 /// ```
 pub fn defer_cleanup_everywhere() -> DeferCleanupEverywhere {
+    // AcqRel: as for one device.
     EVERYWHERE.fetch_add(1, Ordering::AcqRel);
     DeferCleanupEverywhere(())
 }
 
 impl Drop for DeferCleanupEverywhere {
     fn drop(&mut self) {
+        // AcqRel: as for one device.
         EVERYWHERE.fetch_sub(1, Ordering::AcqRel);
     }
 }

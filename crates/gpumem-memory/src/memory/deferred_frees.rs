@@ -82,29 +82,34 @@ impl<B: Backend> DeferredFrees<B> {
     /// Sets the limits beyond which allocations free finished items.
     pub fn set_limits(&self, limits: DeferredLimits, total_memory: usize) {
         let ratio = if limits.ratio.is_nan() { 0.0 } else { limits.ratio.clamp(0.0, 1.0) };
+        // Relaxed: each is looked at by itself, by the next allocation or the one after it.
         self.limit_items.store(limits.items, Ordering::Relaxed);
         self.limit_ratio.store(ratio.to_bits(), Ordering::Relaxed);
         self.limit_bytes.store((total_memory as f64 * ratio).floor() as usize, Ordering::Relaxed);
     }
 
     pub fn limits(&self) -> DeferredLimits {
+        // Relaxed: numbers for a look.
         let ratio = f64::from_bits(self.limit_ratio.load(Ordering::Relaxed));
         DeferredLimits { items: self.limit_items.load(Ordering::Relaxed), ratio }
     }
 
     /// Returns the items and bytes that are pending.
     pub fn pending_frees(&self) -> (usize, usize) {
+        // Relaxed: exact under the lock of the queue; without it, of the same moment or one before.
         (self.items.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 
     /// Whether a `defer_cleanup` is in force, of this device or of all.
     #[inline]
     pub fn is_deferred(&self) -> bool {
+        // Acquire: with the begin of `defer_cleanup` on another thread, which must hold from then on.
         self.deferred.load(Ordering::Acquire) > 0 || is_deferred_everywhere()
     }
 
     /// Adds an item, made at this generation of the device.
     pub fn add(&self, item: DeferredFree<B>, generation: u64) {
+        // A leaf: drops come here under whatever lock the last reference goes.
         let mut queue = self.queue.lock();
         let (items, bytes) = self.pending_frees();
         self.note_pending(items + 1, bytes.saturating_add(item.bytes()));
@@ -114,6 +119,7 @@ impl<B: Backend> DeferredFrees<B> {
     /// The caller holds the lock of the queue: no other instruction than a store is needed.
     #[inline]
     fn note_pending(&self, items: usize, bytes: usize) {
+        // Relaxed: the lock orders writers.
         self.items.store(items, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }
@@ -124,6 +130,7 @@ impl<B: Backend> DeferredFrees<B> {
         if self.is_exceeded() {
             self.work(core, false);
         }
+        // Relaxed: an old sum is looked at one allocation later.
         if self.idle_host.load(Ordering::Relaxed) > self.limit_bytes.load(Ordering::Relaxed) {
             self.bound_idle_host(core);
         }
@@ -132,16 +139,19 @@ impl<B: Backend> DeferredFrees<B> {
     /// Notes that so many bytes of memory of the host may lie idle in a pool from now on.
     #[inline]
     pub fn note_idle_host(&self, bytes: usize) {
+        // Relaxed: an upper bound that the next look makes exact.
         self.idle_host.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Frees idle pieces of host memory, beyond the limit. Never waits for the device's work.
     #[cold]
     fn bound_idle_host(&self, core: &Arc<DeviceCore<B>>) {
+        // A resource may wait while it is trimmed.
         if self.is_deferred() || blocking::may_block("trim").is_err() {
             return;
         }
         // Memory that is dropped meanwhile is counted twice, and looked at once more.
+        // Relaxed: as above; no other memory depends on it.
         self.idle_host.store(0, Ordering::Relaxed);
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         let (mut idle, mut in_flight) = (0_usize, 0);
@@ -173,6 +183,7 @@ impl<B: Backend> DeferredFrees<B> {
     #[inline]
     fn is_exceeded(&self) -> bool {
         let (items, bytes) = self.pending_frees();
+        // Relaxed: see the fields.
         items > self.limit_items.load(Ordering::Relaxed) || bytes > self.limit_bytes.load(Ordering::Relaxed)
     }
 
@@ -182,6 +193,7 @@ impl<B: Backend> DeferredFrees<B> {
         }
         let mut taken: SmallVec<[Pending<B>; FEW]> = SmallVec::new();
         {
+            // Only to take items out: giving them back runs code of the user.
             let mut queue = self.queue.lock();
             for _ in 0..FEW.min(queue.len()) {
                 let Some(pending) = queue.pop_front() else { break };
@@ -233,6 +245,7 @@ impl<B: Backend> DeferredFrees<B> {
             return false;
         }
         let taken = {
+            // All at once, so that an item that is dropped meanwhile waits for the next round.
             let mut queue = self.queue.lock();
             self.note_pending(0, 0);
             mem::take(&mut *queue)
@@ -244,6 +257,7 @@ impl<B: Backend> DeferredFrees<B> {
                 (matches!(*pending.item, DeferredFree::Foreign { .. }), pending.generation);
             match give_back(core, pending, wait) {
                 FreeOutcome::Done(result) => {
+                    // An owner may have dropped memory of the library, which is pending now.
                     owners |= is_owned;
                     result.unwrap_or_else(|error| note(core, error));
                 }
@@ -277,12 +291,15 @@ impl<B: Backend> DeferredFrees<B> {
         // They refer to the device, which is to end.
         core.foreign_timelines.forget();
         let holds_memory = core.memory.all().any(|resource| resource.report().statistics.reserved > 0);
+        // Resources were asked before, since they may be the user's.
         if self.queue.lock().is_empty() && !holds_memory {
             return;
         }
+        // Release: with `is_deferred`; no guard is left that counts.
         self.deferred.store(0, Ordering::Release);
         let last = core.clone();
         let spawned = std::thread::Builder::new().name("gpumem frees".to_owned()).spawn(move || {
+            // The end of the process waits until the driver is left alone.
             let _in_driver = DriverUse::new();
             if last.check("flush").is_ok() {
                 last.deferred_frees.flush_all(&last);

@@ -36,9 +36,11 @@ struct DriverStats {
 impl DriverStats {
     fn note_allocated<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
         core.counters.count_allocation();
+        // Only device memory is late: other kinds are the host's.
         if kind == MemoryKind::Device {
             core.late.note_allocated(bytes);
         }
+        // Relaxed, all of them: numbers for a look, each exact by itself.
         self.allocations.fetch_add(1, Ordering::Relaxed);
         self.blocks.fetch_add(1, Ordering::Relaxed);
         let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -50,6 +52,7 @@ impl DriverStats {
         // A caller may have said before that the driver has taken everything.
         let less = |count: &AtomicUsize, by: usize| {
             let _ = count
+                // Relaxed: as in `add`.
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
         };
         less(&self.blocks, 1);
@@ -57,6 +60,7 @@ impl DriverStats {
     }
 
     fn fail(&self) {
+        // Relaxed: as in `add`.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -161,12 +165,14 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
     }
 
     fn forget(&self) {
+        // Relaxed: blocks from before the reset are not counted down any more.
         self.stats.allocated.store(0, Ordering::Relaxed);
         self.stats.blocks.store(0, Ordering::Relaxed);
     }
 
     fn statistics(&self) -> MemoryStatistics {
         let DriverStats { allocated, peak, blocks, allocations, failures } = &self.stats;
+        // Relaxed: two of them may be of different moments.
         let (allocated, peak) = (allocated.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
         MemoryStatistics {
             reserved: allocated,

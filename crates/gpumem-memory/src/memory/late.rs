@@ -51,6 +51,7 @@ impl LateMemory {
 
     /// Notes that the driver has given memory of the device.
     pub(super) fn note_allocated(&self, bytes: usize) {
+        // A leaf, for one addition: the driver was called before.
         self.0.lock().allocated += bytes;
     }
 
@@ -68,7 +69,9 @@ impl LateMemory {
     /// once and after each growth, and stops if that says so. Does not wait if no memory was released since the last
     /// wait, or if the driver frees at once.
     pub fn wait<B: Backend>(&self, core: &DeviceCore<B>, mut on_growth: impl FnMut() -> bool) {
+        // A copy: the driver is asked and the thread sleeps without the lock.
         let before = *self.0.lock();
+        // Nothing is to come, so there is nothing to wait for.
         if before.released == 0 || !core.raw.capabilities().frees_late {
             return;
         }
@@ -83,6 +86,7 @@ impl LateMemory {
             }
             let has_come = before.expected().is_some_and(|expected| memory.free >= expected);
             if has_come || grown_at.elapsed() > PATIENCE || begin.elapsed() > LONGEST {
+                // Other threads have counted meanwhile: only what was there before is settled.
                 let mut state = self.0.lock();
                 state.settled = Some(memory.free);
                 // Releases by other threads meanwhile are still to be counted.
@@ -90,6 +94,7 @@ impl LateMemory {
                 state.released = state.released.saturating_sub(before.released);
                 return;
             }
+            // The driver frees on a thread of its own, and does not say when.
             thread::sleep(PAUSE);
         }
     }

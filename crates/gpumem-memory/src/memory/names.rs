@@ -96,6 +96,7 @@ struct Sum {
 impl Names {
     /// Counts an allocation of `bytes` bytes, for which a resource has allocated `allocated`.
     pub fn add(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
+        // A leaf: drops come here under whatever lock the last reference goes.
         let mut names = self.0.get_or_init(|| Mutex::new(Rank::Names, HashMap::new())).lock();
         let sum = names.entry(name.clone()).or_default();
         sum.bytes += bytes;
@@ -106,11 +107,13 @@ impl Names {
     /// Counts memory that is freed.
     pub fn remove(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
         let Some(names) = self.0.get() else { return };
+        // As in `add`.
         let mut names = names.lock();
         if let Some(sum) = names.get_mut(name) {
             sum.bytes = sum.bytes.saturating_sub(bytes);
             sum.allocated = sum.allocated.saturating_sub(allocated);
             sum.count = sum.count.saturating_sub(1);
+            // Names may be as many as a program makes up.
             if sum.count == 0 {
                 names.remove(name);
             }
@@ -126,6 +129,7 @@ impl Names {
     pub(crate) fn holders(&self) -> Vec<Holder> {
         let Some(names) = self.0.get() else { return Vec::new() };
         let mut holders: Vec<Holder> = names
+            // Copied under the lock, and sorted without it.
             .lock()
             .iter()
             .map(|(name, sum)| Holder { name: name.to_string(), bytes: sum.bytes, count: sum.count })

@@ -52,6 +52,7 @@ fn reclaim_and_retry<B: Backend>(
     let deferred = core.deferred_frees.is_deferred();
     // Inside a resource, giving back would call that resource again.
     let may_give_back = !deferred && !is_inside_resource();
+    // In a callback a wait would be for the thread that it runs on.
     let may_wait = may_give_back && crate::blocking::may_block(request.operation).is_ok();
     let steps: [&dyn Fn(); 3] = [
         &|| {
@@ -65,6 +66,7 @@ fn reclaim_and_retry<B: Backend>(
             core.trim_all(Trim::UNUSED);
         },
     ];
+    // From the cheapest to the dearest; the request is repeated after each.
     for step in steps.iter().filter(|_| may_wait) {
         step();
         match resource.allocate(request) {
@@ -74,6 +76,7 @@ fn reclaim_and_retry<B: Backend>(
     }
     let mut outcome = None;
     if may_wait {
+        // Only now: nothing else is left to be freed, and each growth may be enough.
         core.late.wait(core, || {
             outcome = Some(resource.allocate(request));
             !matches!(&outcome, Some(Err(again)) if again.is_out_of_memory())

@@ -83,6 +83,7 @@ impl<B: Backend> PendingAccesses<B> {
 
     /// Notes a later use of a stream that is there.
     fn renew(&mut self, timeline: &Arc<Timeline<B>>, submission: u64) -> bool {
+        // One entry for each stream: its later work is done after its earlier work.
         let found = self.as_mut_slice().iter_mut().find(|(have, _)| have.id() == timeline.id());
         found.map(|(_, last)| *last = (*last).max(submission)).is_some()
     }
@@ -125,6 +126,7 @@ impl<B: Backend> PendingAccesses<B> {
             Uses::None | Uses::One(_) => Uses::None,
             Uses::Many(mut many) => {
                 many.retain(keep);
+                // A list of one would need a heap allocation at each move of the block.
                 match (many.pop(), many.is_empty()) {
                     (None, _) => Uses::None,
                     (Some(one), true) => Uses::One(one),

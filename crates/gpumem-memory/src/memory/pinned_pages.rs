@@ -93,6 +93,7 @@ impl<B: Backend> PinnedPages<B> {
         let page = page_size();
         let first = host.addr().get() & !(page - 1);
         let last = host.addr().get().saturating_add(bytes).next_multiple_of(page);
+        // Over the driver's calls, before all locks that follow: a neighbour must find the shared page either free or locked.
         let mut pages = self.0.lock();
         let mut shares: Vec<usize> = Vec::new();
         let mut at = first;
@@ -104,11 +105,13 @@ impl<B: Backend> PinnedPages<B> {
                     pages.undo(core, &shares, failed);
                     return Err(core.error(operation, ErrorKind::Registration { why }));
                 }
+                // Counted by page: the neighbour may be unlocked first.
                 segment.users += 1;
                 shares.push(*start);
                 at = segment.end;
                 continue;
             }
+            // Up to the next pages that are locked: a driver refuses pages that it has.
             let end = pages.locked.range(at..last).next().map_or(last, |(start, _)| *start);
             // SAFETY: the caller's promise.
             if let Err(error) = unsafe { pages.register(core, host, at..end, options, failed) } {
@@ -129,12 +132,14 @@ impl<B: Backend> PinnedPages<B> {
     /// No work that uses the array is pending.
     pub unsafe fn unlock(&self, core: &DeviceCore<B>, lock: PagePin) {
         let mut failed = Vec::new();
+        // Over the driver's calls, as in `lock_all`; errors are told afterwards.
         self.0.lock().undo(core, &lock.segments, &mut failed);
         tell(core, failed);
     }
 
     /// Whether a byte lies in locked pages, or in pages that could not be unlocked.
     pub fn holds(&self, address: usize) -> bool {
+        // Waits for a driver's call of another thread: its pages count then.
         let pages = self.0.lock();
         let locked = pages.locked.range(..=address).next_back().map(|(_, segment)| segment.end);
         let stuck = pages.stuck.range(..=address).next_back().map(|(_, stuck)| stuck.end);
@@ -197,6 +202,7 @@ impl<B: Backend> Pages<B> {
             self.locked.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
         };
         let first = shares.first().and_then(distance);
+        // Otherwise the device's addresses of neighbouring runs do not follow each other.
         let is_one = shares.iter().all(|start| distance(start) == first);
         first.filter(|_| is_one).map(|distance| distance.wrapping_add(host.addr().get() as u64))
     }
@@ -227,6 +233,7 @@ impl<B: Backend> Pages<B> {
         let meet = |(start, stuck): (&usize, &Stuck<B>)| {
             (*start < pages.end && pages.start < stuck.end).then_some(*start)
         };
+        // Collected first: the map changes below.
         let starts: Vec<usize> = self.stuck.iter().filter_map(meet).collect();
         let mut any = false;
         for start in starts {

@@ -60,6 +60,7 @@ impl MemoryReport {
         let outermost = kinds.iter().filter_map(|kind| kind.resources.first());
         let allocated = outermost
             .fold(0usize, |allocated, resource| allocated.saturating_add(resource.statistics.allocated));
+        // Read after the resources: the difference may be off by what is made meanwhile, and is never below zero.
         let named = core.names.allocated();
         let limits = core.deferred_frees.limits();
         Self {

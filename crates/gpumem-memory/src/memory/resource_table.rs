@@ -65,6 +65,7 @@ impl<B: Backend> ResourceTable<B> {
 
     #[cold]
     fn get_foreign(&self, number: usize) -> Option<Serving<'_, B>> {
+        // The handle is cloned: the resource is called without the lock, since it is code of the user.
         self.foreign.lock().get(number.checked_sub(OWN)?)?.clone().map(Serving::Foreign)
     }
 
@@ -78,6 +79,7 @@ impl<B: Backend> ResourceTable<B> {
     ) -> Result<(u8, Serving<'_, B>)> {
         let unfit = |what| core.error(operation, ErrorKind::Unsupported { what });
         let Some(kind_index) = kind.index() else { return Err(unfit("allocating memory of that kind")) };
+        // Acquire: with the store. A number without its resource is never seen.
         let mut current = self.current[kind_index].load(Ordering::Acquire);
         if current == 0 {
             current = self.start(core, kind_index, kind);
@@ -93,6 +95,7 @@ impl<B: Backend> ResourceTable<B> {
     /// The resource of the user that serves a kind now. It stays while the result lives.
     #[cold]
     fn serving_foreign(&self, kind_index: usize) -> Option<(u8, Serving<'_, B>)> {
+        // The number and the resource of it are read together: a change comes before or after both.
         let foreign = self.foreign.lock();
         let number = self.current[kind_index].load(Ordering::Acquire).checked_sub(1)?;
         let serving = match self.own.get(number) {
@@ -105,10 +108,12 @@ impl<B: Backend> ResourceTable<B> {
     /// Makes the default resource of a kind. The number of the kind's resource, plus 1.
     #[cold]
     fn start(&self, core: &Arc<DeviceCore<B>>, kind_index: usize, kind: MemoryKind) -> usize {
+        // With `try_set`: the default does not take the place of a resource that was set meanwhile.
         let _changing = self.foreign.lock();
         match self.current[kind_index].load(Ordering::Acquire) {
             0 => {
                 self.own[kind_index].get_or_init(|| default_resource(core, kind));
+                // Release: the resource is in its place by now.
                 self.current[kind_index].store(kind_index + 1, Ordering::Release);
                 kind_index + 1
             }
@@ -153,6 +158,7 @@ impl<B: Backend> ResourceTable<B> {
         kind_index: usize,
         new: &Arc<ForeignResource<B>>,
     ) -> Option<Option<Arc<dyn MemoryResource<B>>>> {
+        // From the look for a place to the store of the number: no other thread takes the same place.
         let mut foreign = self.foreign.lock();
         let before = self.current[kind_index].load(Ordering::Acquire).checked_sub(1).and_then(|number| {
             match self.own.get(number) {
@@ -181,6 +187,7 @@ impl<B: Backend> ResourceTable<B> {
                 OWN + place
             }
         };
+        // Release: who reads the number finds the resource in its place.
         self.current[kind_index].store(number + 1, Ordering::Release);
         Some(before)
     }
@@ -193,6 +200,7 @@ impl<B: Backend> ResourceTable<B> {
             return Ok(());
         }
         let unused: Vec<_> = {
+            // Handles are cloned: giving back what the resources hold runs their code.
             let foreign = self.foreign.lock();
             foreign.iter().enumerate().filter_map(|(place, have)| self.unused(place, have, 1)).collect()
         };
@@ -201,6 +209,7 @@ impl<B: Backend> ResourceTable<B> {
             core.trim_one(&Serving::Foreign(resource.clone()), Trim::ALL);
         }
         {
+            // Looked at once more under the lock that a call needs to get the resource.
             let mut foreign = self.foreign.lock();
             for (place, _) in &unused {
                 // It may serve again by now.
@@ -227,6 +236,7 @@ impl<B: Backend> ResourceTable<B> {
         handles: usize,
     ) -> Option<(usize, Arc<ForeignResource<B>>)> {
         let have = have.as_ref()?;
+        // Acquire: a resource that serves again is seen under the lock in which it was set.
         let serves = self.current.iter().any(|current| current.load(Ordering::Acquire) == OWN + place + 1);
         let is_called = Arc::strong_count(have) > handles;
         // A call that has ended has counted its block before.
@@ -251,6 +261,7 @@ impl<B: Backend> ResourceTable<B> {
 
     /// Every resource that serves a kind, or has served one.
     pub fn all(&self) -> impl Iterator<Item = Serving<'_, B>> {
+        // Cloned: the caller calls them, and they may be the user's.
         let foreign: Vec<_> = self.foreign.lock().iter().flatten().cloned().collect();
         let own = self.own.iter().filter_map(|own| own.get().map(|own| Serving::Own(&**own)));
         own.chain(foreign.into_iter().map(Serving::Foreign))

@@ -68,11 +68,13 @@ impl<B: Backend> ForeignResource<B> {
 
     /// Blocks that name the resource by its number.
     pub(super) fn blocks(&self) -> usize {
+        // Acquire: at 0 everything that was done with the blocks has been done.
         self.blocks.load(Ordering::Acquire)
     }
 
     /// A block is back, or lost in the resource: nothing names the resource for it any more.
     fn take_back(&self) {
+        // AcqRel: the resource has the block by now; each count passes on those before it.
         self.blocks.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -83,6 +85,7 @@ impl<B: Backend> ForeignResource<B> {
         operation: &'static str,
         call: impl FnOnce(&'s dyn MemoryResource<B>) -> R,
     ) -> Result<R> {
+        // Restored in a panic too, which is caught below.
         let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
         user_code::run(|| call(&*self.resource)).map_err(|message| panicked(operation, message))
     }
@@ -90,6 +93,7 @@ impl<B: Backend> ForeignResource<B> {
     #[cold]
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
         let block = self.call(request.operation, |resource| resource.allocate(request))??;
+        // AcqRel: before the handle of the resource goes, which `unused` looks at first.
         self.blocks.fetch_add(1, Ordering::AcqRel);
         Ok(block)
     }
@@ -155,6 +159,7 @@ impl<B: Backend> Serving<'_, B> {
     /// As [`MemoryResource::deallocate`].
     pub(crate) fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
         let outcome = self.call("deallocate", |resource| resource.deallocate(block));
+        // Also if the resource has panicked: the block is lost in it.
         if let Self::Foreign(foreign) = self {
             foreign.take_back();
         }

@@ -94,12 +94,14 @@ impl<L: Lock> Ranked<L> {
 
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<L::Guard<'_>>> {
+        // No rank is asked for: who does not wait closes no circle.
         let guard = self.lock.try_lock()?;
         Some(Guard { guard, _held: self.place.hold() })
     }
 
     #[inline]
     pub(crate) fn lock(&self) -> Guard<L::Guard<'_>> {
+        // Before the thread waits: a wrong order is told even where it would wait for ever.
         let _held = self.place.wait();
         Guard { guard: self.lock.lock(), _held }
     }

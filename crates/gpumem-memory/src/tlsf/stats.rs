@@ -106,6 +106,7 @@ impl Tlsf {
             let (mut at, mut before) = (region.0, NIL);
             while at != NIL {
                 let Some(node) = self.nodes.get(at as usize) else { return wrong(format!("no node {at}")) };
+                // By address: each block knows its neighbours, and none is empty.
                 if node.before != before || node.len() == 0 || node.len() % self.granule() != 0 {
                     return wrong(format!("node {at} does not follow {before}: {node:?}"));
                 }
@@ -149,6 +150,7 @@ impl Tlsf {
         for index in 0..LEVELS * SUBS {
             let class = Class { level: index / SUBS, sub: index % SUBS };
             let (mut at, mut earlier) = (lists.head(class), NIL);
+            // A bit is set if and only if its list has blocks.
             if (at != NIL) != (lists.at_or_above(class) == Some(class)) {
                 return wrong(format!("the bitmaps of set {set} are wrong about {class:?}"));
             }

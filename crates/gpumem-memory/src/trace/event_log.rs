@@ -84,6 +84,7 @@ impl Slots {
     }
 
     fn lock(&self) -> Vec<PlainMutexGuard<'_, Option<Open>>> {
+        // By rising numbers: a thread that locks all of them and one that locks its own never wait for each other in turn.
         self.slots.iter().map(|slot| slot.0.lock()).collect()
     }
 
@@ -106,6 +107,7 @@ impl Slots {
         let mut slots = self.lock();
         if slots.iter().all(|slot| slot.as_ref().is_some_and(|open| open.is_of(log))) {
             closing();
+            // After the slots, as everywhere: a thread with a full slot holds that, and waits for the log.
             let mut kept = log.kept.lock();
             slots.iter_mut().filter_map(|slot| slot.take()).for_each(|mut open| open.empty(&mut kept));
         }
@@ -118,12 +120,14 @@ impl Slots {
             return;
         }
         let thread = thread_number();
+        // Free but while a recording starts, is read or ends, or if more threads than slots record.
         let mut slot = self.slots[thread as usize % SLOTS].0.lock();
         let Some(open) = &mut *slot else { return };
         if open.thread != thread {
             open.enter(thread);
         }
         open.events.push(TimedEvent { time: clock().now(), thread, event: event() });
+        // A block at a time, so that threads meet at the log once in many events.
         if open.events.len() >= BLOCK {
             open.turn();
         }
@@ -146,6 +150,7 @@ impl Open {
     #[cold]
     fn turn(&mut self) {
         let log = self.log.clone();
+        // The caller holds its slot: the log comes after it.
         let mut kept = log.kept.lock();
         self.empty(&mut kept);
         kept.trim(&log);
@@ -188,8 +193,10 @@ impl Kept {
         if block.is_empty() {
             return;
         }
+        // A block may be nearly empty: slots are emptied when a recording is read.
         block.shrink_to_fit();
         self.count += block.len();
+        // Shared: a copy of the log copies no events.
         self.blocks.push_back(Arc::new(block));
     }
 
@@ -252,6 +259,7 @@ pub struct EventLog {
     /// Most events.
     most: usize,
     slots: Arc<Slots>,
+    // Apart from the slots, so that a thread with a full slot holds up only those with full slots too.
     kept: PlainMutex<Kept>,
 }
 
@@ -274,6 +282,7 @@ impl EventLog {
         let mut slots = self.slots.lock();
         let mut open: Vec<_> = slots.iter_mut().flat_map(|slot| slot.as_mut()).collect();
         open.retain(|open| open.is_of(self));
+        // After the slots, and held to the end, so that no block comes between what the slots had and the copy.
         let mut kept = self.kept.lock();
         let end = clock().now();
         if !open.is_empty() {
@@ -281,6 +290,7 @@ impl EventLog {
             kept.trim(self);
         }
         open.into_iter().for_each(|open| open.empty(&mut kept));
+        // The log alone is copied: threads go on to record meanwhile.
         drop(slots);
         (kept.clone(), kept.full.unwrap_or(end))
     }

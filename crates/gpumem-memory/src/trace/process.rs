@@ -69,6 +69,7 @@ pub fn begin(start: impl FnOnce(RecorderOptions) -> Option<Arc<EventLog>>) {
         return;
     };
     if let Some(log) = start(RecorderOptions::default()) {
+        // Recording has started: the lock is not held while the device is asked.
         program.tapes.lock().push(log);
     }
 }
@@ -78,7 +79,9 @@ extern "C" fn write() {
     // A forked child has its parent's recording in its memory, and is not to write it.
     let Some(program) = program().filter(|program| program.origin.is_valid()) else { return };
     let written = panic::catch_unwind(AssertUnwindSafe(|| {
+        // Another thread may be ended while it holds the lock: a wait would keep the process from ending.
         let tapes = program.tapes.try_lock().map(|tapes| tapes.clone()).unwrap_or_default();
+        // One after the other, without the lock of the list: a device may still be opened.
         let trace = tapes.iter().map(|log| log.trace()).reduce(Trace::merge);
         let Some(trace) = trace else { return std::io::Result::Ok(()) };
         // A pipe is opened without a wait, which fails where nothing reads it: the process is to end all the same.

@@ -33,27 +33,33 @@ pub struct Recorder {
 impl Recorder {
     /// Starts to record, unless something is recording.
     pub fn start(&self, options: RecorderOptions, initial: InitialState) -> Option<Arc<EventLog>> {
+        // Made by the first recording, and kept: who writes may look at them without a lock.
         let slots = self.slots.get_or_init(Slots::new);
         let log = EventLog::new(options, initial, slots.clone());
         let level = if options.uses { USES } else { ALLOCATIONS };
+        // Release: under the locks of the slots, so who sees the level finds them open.
         slots.open(&log, || self.level.store(level, Ordering::Release)).then_some(log)
     }
 
     /// Ends that recording.
     pub fn stop(&self, log: &Arc<EventLog>) {
         if let Some(slots) = self.slots.get() {
+            // Release: under the locks of the slots too; who still sees the old level finds a closed slot.
             slots.close(log, || self.level.store(0, Ordering::Release));
         }
     }
 
     #[inline(always)]
     fn records(&self) -> bool {
+        // Relaxed: only a hint. Who sees an old value writes to a closed slot, which keeps nothing, or misses an event that
+        // happened at the same time as the start.
         self.level.load(Ordering::Relaxed) != 0
     }
 
     /// Whether uses and waits are recorded: [`used`](Self::used) does nothing otherwise.
     #[inline]
     pub fn keeps_uses(&self) -> bool {
+        // Relaxed: as for `records`.
         self.level.load(Ordering::Relaxed) == USES
     }
 

@@ -17,6 +17,7 @@ use std::{collections::VecDeque, sync::Arc};
 type Task = Box<dyn FnOnce(Result<()>) + Send>;
 
 pub(crate) struct Callbacks {
+    // Not a leaf of the queue: tasks are added, and taken, while others enqueue.
     state: PlainMutex<State>,
     changed: Condvar,
 }
@@ -40,6 +41,7 @@ impl Callbacks {
     pub(crate) fn drain(&self) {
         let mut state = self.state.lock();
         let target = state.added;
+        // Not until the list is empty: a callback may add others without end.
         while state.ran < target {
             state.wait(&self.changed);
         }
@@ -69,9 +71,12 @@ impl<B: Backend> Timeline<B> {
         span: Span,
         task: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
+        // Held until the thread runs: it ends under this lock when it finds nothing, so either it sees the task, or this call
+        // sees that there is no thread.
         let mut state = self.callbacks.state.lock();
         state.waiting.push_back((span, Box::new(task)));
         state.added += 1;
+        // A thread for as long as there are tasks: most streams have none.
         if !state.thread {
             let timeline = self.clone();
             let spawned = std::thread::Builder::new()
@@ -95,6 +100,7 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
     let callbacks = &timeline.callbacks;
     loop {
         let (span, task) = {
+            // Only while a task is taken: the callback may add others to the same stream.
             let mut state = callbacks.state.lock();
             match state.waiting.pop_front() {
                 Some(next) => next,
@@ -104,6 +110,7 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
                 }
             }
         };
+        // The end of the process waits for the driver's call, and not for the callback, which may never end.
         let in_driver = DriverUse::new();
         let result = timeline.wait_host(span.last).result.and_then(|()| timeline.outcome(span));
         drop(in_driver);
@@ -114,7 +121,9 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
             let kind = ErrorKind::CallbackPanicked { message };
             timeline.context.errors.push(timeline.context.error("callback", kind));
         }
+        // After the callback: who waits in `drain` may free what it has used.
         callbacks.state.lock().ran += 1;
+        // All: several threads may drain at once.
         callbacks.changed.notify_all();
     }
 }

@@ -73,6 +73,7 @@ impl<B: Backend> DeviceContext<B> {
     }
 
     pub fn add_timeline(&self, timeline: &Arc<Timeline<B>>) {
+        // Only weak references are dropped under it, which run no code.
         let mut timelines = self.timelines.lock();
         timelines.retain(|timeline| timeline.strong_count() > 0);
         timelines.push(Arc::downgrade(timeline));
@@ -80,6 +81,7 @@ impl<B: Backend> DeviceContext<B> {
 
     /// Returns the streams that are alive.
     pub fn timelines(&self) -> Vec<Arc<Timeline<B>>> {
+        // Collected first: the last reference to a stream is not dropped under the lock.
         self.timelines.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -88,6 +90,7 @@ impl<B: Backend> DeviceContext<B> {
     pub(super) fn leave_failure(&self, error: Error) {
         let error = self.place(error);
         tracing::error!("a stream was dropped with a failure: {error}");
+        // A stream may be dropped under any lock of the crate, so this one comes after them, and nothing is called under it.
         let mut left = self.left_failures.lock();
         if left.kept.len() < LEFT_FAILURES {
             left.kept.push(error);
@@ -101,16 +104,19 @@ impl<B: Backend> DeviceContext<B> {
     pub fn note_aborted(&self, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
         let mut failed = vec![(timeline.clone(), submission)];
         let mut others = self.timelines();
+        // Its own later work is covered by the span below.
         others.retain(|other| other.id() != timeline.id());
         // Streams that waited for it, and those that waited for these.
         loop {
             let depends = |other: &Arc<Timeline<B>>| {
+                // One queue at a time: no other is held, so none is waited for in a circle.
                 let queue = other.queue.lock();
                 failed.iter().any(|(of, from)| queue.has_waited_for(of.id(), *from))
             };
             let Some(at) = others.iter().position(depends) else { break };
             let other = others.swap_remove(at);
             let first_pending = other.first_pending();
+            // From its first pending work on: which of it waited is not kept.
             failed.push((other, first_pending));
         }
         for (timeline, from) in failed {
@@ -131,6 +137,7 @@ impl<B: Backend> DeviceContext<B> {
     /// The timeline of the work on unknown streams: one while anything refers to it, so that a log has one entry for
     /// all such loans.
     pub fn unknown_streams(self: &Arc<Self>) -> Arc<Timeline<B>> {
+        // Held while it is made: two loans at once must share one. Its queue is new, so no thread waits for that.
         let mut unknown_streams = self.unknown_streams.lock();
         if let Some(known) = unknown_streams.upgrade().filter(|known| !known.is_stale()) {
             return known;
@@ -144,11 +151,13 @@ impl<B: Backend> DeviceContext<B> {
     /// device.
     #[inline]
     pub fn generation(&self) -> u64 {
+        // Acquire: with the reset. Who sees the new number sees that everything older has ended.
         self.generation.load(Ordering::Acquire)
     }
 
     /// Makes everything stale that was made before.
     pub fn next_generation(&self) {
+        // AcqRel: a reset passes on what it has ended, and follows the reset before it.
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -183,6 +192,7 @@ impl<B: Backend> DeviceContext<B> {
     #[cold]
     fn note_loss_in(&self, error: Error) -> Error {
         if let ErrorKind::DeviceLost { cause } = error.kind() {
+            // The first cause stays: later ones follow from it.
             let _ = self.lost.set(cause.as_str().into());
         }
         self.place(error)
@@ -244,6 +254,7 @@ impl ErrorQueue {
     /// Adds an error; a full queue drops its oldest.
     pub fn push(&self, error: Error) {
         tracing::error!(%error, "no call could return this error");
+        // After the message, which runs code of the subscriber; the oldest error is dropped without the lock.
         let mut queue = self.0.lock();
         let oldest = if queue.len() >= ERRORS { queue.pop_front() } else { None };
         queue.push_back(error);
@@ -252,6 +263,7 @@ impl ErrorQueue {
     }
 
     pub fn take(&self) -> Vec<Error> {
+        // The errors are given to the caller: nothing is dropped under the lock.
         self.0.lock().drain(..).collect()
     }
 }

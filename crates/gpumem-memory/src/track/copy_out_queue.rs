@@ -35,6 +35,7 @@ impl CopyOutQueue {
 
     /// Adds `copy_out`, which copies `bytes` bytes out of staging memory.
     pub fn add(&self, scope: u64, submission: u64, bytes: usize, copy_out: CopyOut) {
+        // Waits for copies that another thread makes of earlier entries: their order is kept.
         self.0.lock().waiting.push(Entry { scope, submission, bytes, copy_out });
     }
 
@@ -52,6 +53,7 @@ impl CopyOutQueue {
     /// Runs the copies that are due. The lock is held meanwhile, so that a scope that ends waits for its last entry. A
     /// failure is kept for the scope.
     pub(crate) fn run(&self, is_due: impl Fn(u64) -> bool) {
+        // Over the copies, and before all other locks: a copy may look at memory and its failures.
         let mut state = self.0.lock();
         let State { waiting, lost } = &mut *state;
         let copied: Vec<_> = waiting
@@ -78,6 +80,7 @@ impl CopyOutQueue {
 
     /// Drops the remaining entries of a scope without copying them out.
     pub fn abandon(&self, scope: u64) {
+        // Under the lock no entry of the scope is being copied: `run` holds it meanwhile.
         let left: Vec<_> = self.0.lock().waiting.extract_if(.., |entry| entry.scope == scope).collect();
         drop(left);
     }
@@ -85,6 +88,7 @@ impl CopyOutQueue {
     /// Forgets the remaining entries of a scope whose work cannot be proven to be done. Its staging memory is leaked
     /// with it.
     pub fn leak(&self, scope: u64) {
+        // As in `abandon`.
         let left: Vec<_> = self.0.lock().waiting.extract_if(.., |entry| entry.scope == scope).collect();
         left.into_iter().for_each(|entry| std::mem::forget(entry.copy_out));
     }

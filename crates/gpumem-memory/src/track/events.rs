@@ -28,6 +28,7 @@ impl<B: Backend> RecordedEvent<B> {
     /// Takes an event from the pool of the device, or makes one.
     #[inline(never)]
     pub(crate) fn new(context: &Arc<DeviceContext<B>>) -> Result<Self> {
+        // The lock of the stream is held here. The driver makes an event without this one: the guard is gone by then.
         let event = match context.events.free.lock().pop() {
             Some(event) => event,
             None => context.note_loss(context.raw.create_event(EventOptions::default()))?,
@@ -52,6 +53,7 @@ impl<B: Backend> Drop for RecordedEvent<B> {
     fn drop(&mut self) {
         if let Some(event) = self.event.take() {
             if self.context.origin.is_valid() && self.generation == self.context.generation() {
+                // Under any lock in which the last reference may go: those of logs, queues and pools come before this one.
                 self.context.events.free.lock().push(event);
             } else {
                 // The driver belongs to another process, has ended, or was reset: no event can be destroyed.
@@ -71,6 +73,7 @@ impl<B: Backend> fmt::Debug for RecordedEvent<B> {
 /// event may be reused as soon as no new wait will use it.
 #[derive(Debug)]
 pub struct EventPool<B: Backend> {
+    // Its own lock: events of all streams come here, under the lock of whichever stream or log drops them.
     free: Mutex<Vec<B::Event>>,
 }
 
@@ -81,6 +84,7 @@ impl<B: Backend> EventPool<B> {
 
     /// Takes all idle events, to be destroyed.
     pub fn take(&self) -> Vec<B::Event> {
+        // The driver destroys them without the lock.
         std::mem::take(&mut *self.free.lock())
     }
 }
@@ -144,6 +148,7 @@ impl<B: Backend> EventHistory<B> {
         context: &Arc<DeviceContext<B>>,
         record: impl FnOnce(&B::Event) -> Result<()>,
     ) -> Result<&Entry<B>> {
+        // The oldest event has been waited for most likely; if a caller still holds it, a new one takes its place.
         let at = match event {
             Reused::Oldest => (self.last + 1) % EVENTS,
             Reused::Last => self.last,
@@ -151,6 +156,7 @@ impl<B: Backend> EventHistory<B> {
         let place = &mut self.ring[at];
         // Events are only cloned under the lock of the stream, which this thread holds.
         let is_ours =
+            // The count is relaxed: at 1 no other thread can clone it, and the fence below orders earlier uses.
             |recorded: &Arc<RecordedEvent<B>>| Arc::strong_count(recorded) == 1 && recorded.is_of(context);
         let recorded = match place.take().filter(|(_, recorded)| is_ours(recorded)) {
             Some((_, recorded)) => {
@@ -163,6 +169,7 @@ impl<B: Backend> EventHistory<B> {
         if let Some(event) = recorded.event() {
             context.note_loss(record(event))?;
         }
+        // Only once the driver has recorded it: one that was refused covers nothing.
         self.last = at;
         Ok(place.insert((submission, recorded)))
     }

@@ -25,6 +25,7 @@ impl<B: Backend> ForeignTimelinePool<B> {
 
     /// One that may be used again.
     pub(crate) fn take(&self, context: &DeviceContext<B>) -> Option<Arc<Timeline<B>>> {
+        // Unlocked before its queue is locked by the caller.
         let taken = self.0.lock().pop()?;
         (taken.generation == context.generation()).then_some(taken)
     }
@@ -34,6 +35,7 @@ impl<B: Backend> ForeignTimelinePool<B> {
         if Arc::get_mut(&mut timeline).is_none_or(|timeline| !timeline.is_foreign_snapshot()) {
             return;
         }
+        // Declared after the parameter: a timeline that finds no room is dropped without the lock.
         let mut kept = self.0.lock();
         if kept.len() < MOST {
             kept.push(timeline);
@@ -41,6 +43,7 @@ impl<B: Backend> ForeignTimelinePool<B> {
     }
 
     pub(crate) fn forget(&self) {
+        // Dropped without the lock: they give their events back.
         let all = std::mem::take(&mut *self.0.lock());
         drop(all);
     }

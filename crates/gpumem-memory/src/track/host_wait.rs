@@ -85,6 +85,7 @@ impl<B: Backend> Timeline<B> {
     #[cold]
     fn note_fault(&self, submission: u64, error: &Error) {
         let first = self.first_pending();
+        // Work that is known to be done did not fail.
         if first <= submission {
             self.failed.note(first..=submission, error, false);
         }
@@ -135,11 +136,13 @@ impl<B: Backend> Timeline<B> {
         let done = match &answer {
             Ok(done) => *done,
             Err(error) if ends_the_work(error) => {
+                // Before it counts as complete: who sees that looks for failures next.
                 self.note_fault(submission, error);
                 true
             }
             Err(_) => false,
         };
+        // A failure of the query alone says nothing about the work.
         if done {
             self.note_complete(submission);
         }
@@ -152,6 +155,7 @@ impl<B: Backend> Timeline<B> {
         if self.is_complete(submission) || self.is_stale() {
             return self.ended_well(submission);
         }
+        // After the look at what is complete: work that is done may be asked for anywhere.
         if let Err(error) = blocking::may_block("synchronize") {
             return WaitOutcome::unproven(error);
         }
@@ -160,6 +164,7 @@ impl<B: Backend> Timeline<B> {
         }
         let begin = self.context.recorder.begin_wait();
         let (covers, answer) = {
+            // Only to take references: others enqueue while this thread waits.
             let queue = self.queue.lock();
             let (last, raw, recorded) = (queue.submission, queue.raw.clone(), queue.event_for(submission));
             drop(queue);
@@ -185,6 +190,7 @@ impl<B: Backend> Timeline<B> {
                 if failed {
                     self.note_fault(covers, &error);
                 }
+                // Law 8: memory that may still be written is not given back.
                 let done = failed || self.context.raw.synchronize().is_ok();
                 if done {
                     self.note_complete(covers);
@@ -229,6 +235,7 @@ impl<B: Backend> Timeline<B> {
     }
 
     fn finish_to(&self, last: u64) -> WaitOutcome {
+        // Before copies and callbacks, which wait for nothing themselves.
         let wait_outcome = self.wait_host(last);
         self.copy_out_completed();
         if wait_outcome.done {

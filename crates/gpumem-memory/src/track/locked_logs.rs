@@ -44,6 +44,7 @@ impl<'a, B: Backend> LockedLog<'a, B> {
         if first_id == second_id {
             return Ok(None);
         }
+        // By rising numbers, as in `all`: two copies in opposite directions take the logs alike.
         let (first, second) = if first_id < second_id { (first, second) } else { (second, first) };
         Ok(Some([Self::one(timeline, operation, first)?, Self::one(timeline, operation, second)?]))
     }

@@ -40,6 +40,7 @@ impl<B: Backend> Queue<B> {
     pub(super) fn record_on(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<u64> {
         let submission = self.submission + 1;
         self.events.record(submission, Reused::Last, context, |event| raw.record(event))?;
+        // Only if the driver has recorded it.
         self.submission = submission;
         Ok(submission)
     }
@@ -68,6 +69,7 @@ impl<B: Backend> Queue<B> {
         if wait_on_stream::<B>(raw, recorded, context)? {
             context.counters.count_wait();
         }
+        // Also where the host has waited: the work is done either way.
         self.note_seen(of, submission);
         Ok(())
     }
@@ -83,6 +85,7 @@ impl<B: Backend> Queue<B> {
 
     #[inline(never)]
     fn note_first(&mut self, timeline: u64, submission: u64) {
+        // The oldest wait is the least likely to be asked for again.
         if self.seen.len() >= SEEN {
             self.seen.remove(0);
         }
@@ -96,6 +99,7 @@ impl<B: Backend> Queue<B> {
         context: &Arc<DeviceContext<B>>,
     ) -> Result<&(u64, Arc<RecordedEvent<B>>)> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "record")) };
+        // No index is given out meanwhile: the caller has the lock.
         let recorded =
             self.events.record(self.submission, Reused::Oldest, context, |event| raw.record(event))?;
         context.counters.count_record();

@@ -52,6 +52,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         mut all: [LockedLog<'_, B>; USES],
     ) -> Result<SubmissionGuard<'a, B>> {
+        // After the logs, which the caller has locked. From here to the end of the driver's call: index order is queue order.
         let mut queue = self.queue.lock();
         let submission = queue.submission + 1;
         if queue.raw.is_some()
@@ -76,6 +77,7 @@ impl<B: Backend> Timeline<B> {
         if queue.raw.is_none() {
             return Err(stale(&self.context, operation));
         }
+        // Only now: a stream that could not be made to wait has given out no index.
         queue.submission += 1;
         let submission = queue.submission;
         let is_lent = logs.note(self, operation, submission);
@@ -93,6 +95,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<R> {
         let Some(raw) = queue.raw.as_deref() else { return Err(stale(&self.context, operation)) };
         let result = self.context.note_loss(enqueue(raw, submission));
+        // Still under the lock of the queue, so that the event covers no later work.
         if self.kind() == StreamKind::PerThread {
             // Another thread cannot record on this stream later, so the event is made now.
             queue.record(&self.context)?;
@@ -108,6 +111,7 @@ impl<B: Backend> Timeline<B> {
         mut logs: LockedLogs<'_, '_, B>,
         begin: impl FnOnce(&mut Queue<B>) -> Result<R>,
     ) -> Result<R> {
+        // After the logs, as in `begin_submission`.
         let mut queue = self.queue.lock();
         let begun = begin(&mut queue)?;
         self.wait_for_dependencies(operation, queue, &mut logs)?;
@@ -122,6 +126,7 @@ impl<B: Backend> Timeline<B> {
         queue: ShortMutexGuard<'a, Queue<B>>,
         logs: &mut LockedLogs<'_, '_, B>,
     ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+        // First: the look at what is settled sees fewer uses then.
         logs.compact();
         if logs.are_settled(self, |id, submission| queue.has_waited_for(id, submission)) {
             return Ok(queue);
@@ -149,6 +154,7 @@ impl<B: Backend> Timeline<B> {
                 // waiting for.
                 drop(queue);
                 let point = of.wait_target(*submission)?;
+                // The other queue is unlocked again: at no time does a thread wait for one while it holds another.
                 queue = self.queue.lock();
                 if let WaitTarget::Event { submission, recorded } = point {
                     queue.wait_for(&self.context, of.id(), submission, &recorded)?;
@@ -163,12 +169,14 @@ impl<B: Backend> Timeline<B> {
     /// usual case, which needs no reference to the event. Otherwise nothing is done.
     #[inline]
     fn try_wait_on(&self, queue: &mut Queue<B>, of: &Self, submission: u64) -> Result<bool> {
+        // These may take a wait of the host, which is made without this lock.
         if of.is_whole_device || !Arc::ptr_eq(&self.context, &of.context) {
             return Ok(false);
         }
         if of.is_complete(submission) || of.is_stale() {
             return Ok(true);
         }
+        // Tried, not waited for: that stream may be trying to get this one.
         let Some(mut theirs) = of.queue.try_lock() else { return Ok(false) };
         let (covers, recorded) = match theirs.events.has(submission) {
             false => theirs.record(&self.context)?,

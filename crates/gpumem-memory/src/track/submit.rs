@@ -56,6 +56,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// returned nothing of the work is running any more.
     #[inline(always)]
     pub fn submit<R>(self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
+        // Before anything is enqueued or noted.
         self.refuse_poisoned()?;
         self.enqueue(enqueue)
     }
@@ -72,6 +73,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             // SAFETY: the caller has listed all memory that the work uses in the accesses.
             unsafe { with_uses(told, || enqueue(raw, submission)) }
         };
+        // The queue is unlocked when this returns.
         let result = timeline.enqueue(begun, operation, enqueue);
         let result =
             if is_lent { timeline.make_borrowers_wait(accesses, submission).and(result) } else { result };
@@ -137,6 +139,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             (_, Some(mut both)) => wait(LockedLogs(&mut both)),
             (_, None) => wait(LockedLogs(&mut LockedLog::all(timeline, operation, accesses)?)),
         }?;
+        // The host may have waited for work that failed.
         self.refuse_poisoned_meanwhile()?;
         Ok(lent)
     }

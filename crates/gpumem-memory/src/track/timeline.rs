@@ -40,6 +40,7 @@ pub struct Timeline<B: Backend> {
     /// Submission indexes up to here are known to be done.
     completed: AtomicU64,
     pub counters: Arc<Counters>,
+    // One lock for the index and the driver's call, so that index order is queue order.
     pub(super) queue: ShortMutex<Queue<B>>,
     pub(super) failed: Arc<FailedSubmissions>,
     /// Callbacks that run on a thread of the library once submissions are done.
@@ -69,6 +70,7 @@ impl<B: Backend> Timeline<B> {
             .foreign_timelines
             .take(context)
             .unwrap_or_else(|| Self::with_queue(context, Queue::new(None), StreamKind::New, (false, true)));
+        // The timeline is this thread's alone; the lock of the pool that it came from is free again.
         let submission = timeline.queue.lock().record_on(context, raw)?;
         context.counters.count_record();
         Ok((timeline, submission))
@@ -91,6 +93,7 @@ impl<B: Backend> Timeline<B> {
         (is_whole_device, of_producer): (bool, bool),
     ) -> Arc<Self> {
         let id = super::unique_id();
+        // Asked once: every submission looks at it.
         let survives_faults = context.raw.capabilities().survives_faults;
         let is_found = survives_faults && queue.raw.is_some();
         Arc::new(Self {
@@ -101,6 +104,7 @@ impl<B: Backend> Timeline<B> {
             is_whole_device,
             of_producer,
             survives_faults,
+            // Its handle means another stream on each thread.
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             completed: AtomicU64::new(0),
             failed: match is_found {
@@ -117,6 +121,7 @@ impl<B: Backend> Timeline<B> {
 
     /// A submission index for work that another library may have enqueued here meanwhile.
     pub(crate) fn note_unknown_work(&self) -> u64 {
+        // The number alone: what it stands for is on a stream that the library does not see.
         let mut queue = self.queue.lock();
         queue.submission += 1;
         queue.submission
@@ -145,6 +150,7 @@ impl<B: Backend> Timeline<B> {
 
     /// The first submission that is not known to be done.
     pub(super) fn first_pending(&self) -> u64 {
+        // Acquire: as in `is_complete`; what lies before is over.
         self.completed.load(Ordering::Acquire) + 1
     }
 
@@ -188,6 +194,7 @@ impl<B: Backend> Timeline<B> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(WaitTarget::Complete);
         }
+        // The index is looked up and its event recorded under one lock: no later work comes into the event.
         let mut queue = self.queue.lock();
         if let Some(point) = queue.event_for(submission) {
             return Ok(point);
@@ -195,6 +202,7 @@ impl<B: Backend> Timeline<B> {
         match self.record(&mut queue) {
             Ok(()) => Ok(queue.event_for(submission).unwrap_or(WaitTarget::Complete)),
             Err(error) if self.is_whole_device && is_unsupported(&error) => {
+                // The host waits without the lock: other threads may lend memory meanwhile.
                 drop(queue);
                 // This device cannot record an event after all streams, so the host waits for all of them.
                 let wait_outcome = self.wait_host(submission);
@@ -217,6 +225,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Records an event after everything on the driver's stream, including work of other libraries.
     pub fn record_now(&self) -> Result<(Span, Arc<RecordedEvent<B>>)> {
+        // Index and event under one lock: they cover the same work.
         let mut queue = self.queue.lock();
         queue.submission += 1;
         let (last, recorded) = queue.record(&self.context)?;
@@ -225,6 +234,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Returns a submission index after everything on the driver's stream, including work of other libraries.
     pub fn reserve_index(&self) -> Result<u64> {
+        // As in `record_now`.
         let mut queue = self.queue.lock();
         queue.submission += 1;
         if self.kind == StreamKind::PerThread {
@@ -260,6 +270,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         act: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
+        // `act` is a call of the driver on this stream alone, so no other lock is needed under it.
         self.with_raw_locked(&self.queue.lock(), operation, act)
     }
 
@@ -285,6 +296,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Makes the stream wait for an event of another timeline.
     pub fn wait_for(&self, of: u64, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
+        // Its own queue alone: the event was taken from the other one before.
         self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
         self.context.recorder.waited(self.id, of, submission);
         Ok(())
@@ -295,6 +307,7 @@ impl<B: Backend> Timeline<B> {
         if self.is_whole_device || self.id == of.id || self.is_stale() || self.queue.lock().raw.is_none() {
             return Ok(());
         }
+        // First the other queue, then this one, never both.
         match of.wait_target(submission)? {
             WaitTarget::Complete => Ok(()),
             WaitTarget::Event { submission, recorded } => self.wait_for(of.id, submission, &recorded),
@@ -322,6 +335,7 @@ impl<B: Backend> Timeline<B> {
         if !Arc::ptr_eq(&self.context, context) {
             return Ok(false);
         }
+        // The caller may hold the log that names this work: logs come before queues.
         let mut queue = self.queue.lock();
         if !queue.events.has(submission) {
             match self.record(&mut queue) {
@@ -354,8 +368,10 @@ impl<B: Backend> Timeline<B> {
     /// Ends the timeline: leaves a last event that all its submission indexes resolve to, and returns the driver's
     /// stream.
     pub fn end(&self) -> Option<Arc<B::Stream>> {
+        // The last index, its event and the stream go under one lock: a wait finds either the stream or the event.
         let mut queue = self.queue.lock();
         let last = queue.submission;
+        // Only if a thread may still wait for it: a mark takes an event.
         let needs_mark = !self.is_complete(last) && !self.is_stale() && queue.event_for(last).is_none();
         let failed = needs_mark.then(|| queue.record(&self.context).err()).flatten();
         let raw = queue.raw.take();
@@ -370,6 +386,7 @@ impl<B: Backend> Timeline<B> {
     /// Returns whether the work is known to be done.
     #[inline]
     pub fn is_complete(&self, submission: u64) -> bool {
+        // Acquire: with the release of who saw the driver say so. The memory is not used any more, and results are visible.
         self.completed.load(Ordering::Acquire) >= submission
     }
 }

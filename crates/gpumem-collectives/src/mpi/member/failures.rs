@@ -36,12 +36,14 @@ impl Member {
             return;
         }
         // It fails with the others, when it is known which ranks are missing.
+        // Put back in front, so that it counts as pending in what this rank tells.
         self.waiting.entry(operation.of).or_default().push_front(operation);
         self.be_late(mpi, Some(error.message));
     }
 
     /// Tells the others that this rank waits no longer.
     pub(super) fn be_late(&mut self, mpi: &Mpi, why: Option<String>) {
+        // Once: a rank that hears this becomes late too, and would answer for ever.
         if self.late.is_none() && !self.is_dead {
             self.late = Some(Late { since: Instant::now(), why });
             self.tell(mpi, &Event::Late);
@@ -52,8 +54,10 @@ impl Member {
         let after = self.comm.options.timeout;
         if let Some(late) = &self.late {
             let told = self.comm.told();
+            // When all have told how far they are, more time would tell nothing new.
             let all = self.comm.others().all(|rank| told.get(rank).is_some_and(Option::is_some));
             if late.since.elapsed() >= GRACE || all {
+                // By now every rank that lives has told, so those that are behind are the ones that are missing.
                 let missing = self.missing();
                 let cause = match late.why.clone() {
                     Some(why) => {
@@ -87,6 +91,7 @@ impl Member {
     fn missing(&self) -> Vec<usize> {
         let told = self.comm.told();
         let theirs = told.iter().flatten().map(|news| news.pending);
+        // The oldest of all ranks: a later operation may wait only because of it.
         let oldest = theirs.chain([self.pending()]).min().unwrap_or(u64::MAX);
         if oldest != u64::MAX {
             return self.comm.missing(Sequence::OfAll, oldest);
@@ -99,6 +104,7 @@ impl Member {
     pub(crate) fn revoke(&mut self, cause: CollectiveCause) {
         self.comm.revoke(cause.clone());
         thread::spoil();
+        // Before the operations fail: what is called while they do is refused.
         self.is_dead = true;
         self.late = None;
         self.fail(|_| Some(cause.clone()));
@@ -107,6 +113,7 @@ impl Member {
     /// Fails operations.
     pub(super) fn fail(&mut self, cause: impl Fn(&Operation) -> Option<CollectiveCause>) {
         for waiting in self.waiting.values_mut() {
+            // In the order of the calls, so that each stream sees its first failure first.
             waiting.retain(|operation| match cause(operation) {
                 Some(cause) => {
                     operation.conclude(Err(cause));

@@ -15,10 +15,12 @@ impl Member {
     pub(super) fn listen(&mut self, mpi: &Mpi) {
         let told = self.comm.told();
         let is_silent = |rank: usize| told.get(rank).is_some_and(|news| has_ended(news.as_ref()));
+        // A receive that nothing will match would keep the communicator from being freed.
         if self.comm.others().all(is_silent) {
             return;
         }
         let (mut buffer, mut request) = (Buffer::new(control::BYTES), abi::REQUEST_NULL);
+        // From any rank: one receive serves however many there are.
         // SAFETY: the buffer has so many bytes, and is kept until the request is done.
         let asked = unsafe {
             let (to, bytes) = (buffer.as_mut_ptr(), control::BYTES as Count);
@@ -60,6 +62,7 @@ impl Member {
             if let (Some(rank), Some(news)) =
                 (control::rank(status.source, size), News::from_bytes(buffer.as_slice()))
             {
+                // Noted before it is acted on: what fails by it asks how far that rank has come.
                 self.comm.note(rank, news.clone());
                 self.react(mpi, rank, news.event);
             }
@@ -72,6 +75,7 @@ impl Member {
         match event {
             Event::Left | Event::Ended => {
                 let comm = self.comm.clone();
+                // Only operations that the rank has not called before it left.
                 self.fail(|operation| comm.left(operation.of, operation.number));
             }
             Event::Late => self.be_late(mpi, None),
@@ -82,6 +86,7 @@ impl Member {
 
     /// This rank calls nothing more.
     pub(crate) fn leave(&mut self, mpi: &Mpi) {
+        // Without anything under way, the news of the end says the same.
         if !std::mem::replace(&mut self.has_left, true) && self.operations().next().is_some() {
             self.tell(mpi, &Event::Left);
         }
@@ -90,6 +95,7 @@ impl Member {
 
     /// Tells the others when nothing of this rank can fail any more.
     pub(super) fn try_end(&mut self, mpi: &Mpi) {
+        // The last news: after it the others do not listen to this rank.
         if self.has_left && !self.has_ended && self.operations().next().is_none() {
             self.tell(mpi, &Event::Ended);
             self.has_ended = true;
@@ -108,9 +114,11 @@ impl Member {
         if self.has_ended {
             return;
         }
+        // The same for all ranks: it is of the moment of the event.
         let pending = self.pending();
         for rank in self.comm.others() {
             let news = self.comm.news(event.clone(), pending, rank);
+            // A buffer for each rank: what it is told about its sends and receives differs.
             let (buffer, mut request) = (Buffer::of(&news.to_bytes()), abi::REQUEST_NULL);
             // SAFETY: the buffer has so many bytes, and is kept until the request is done.
             let sent = unsafe {

@@ -107,8 +107,10 @@ impl<B: Backend> MemoryResource<B> for FailureInjectingResource<B> {
 
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
         if self.plan.bytes.contains(&request.bytes) {
+            // Relaxed: one counter has one order of its own, and nothing else depends on it.
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             if self.plan.strikes(number) {
+                // Relaxed: a number for a look.
                 self.struck.fetch_add(1, Ordering::Relaxed);
                 let (bytes, name) = (request.bytes, request.kind.name());
                 let kind = self.plan.kind.clone();

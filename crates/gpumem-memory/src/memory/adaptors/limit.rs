@@ -38,6 +38,7 @@ impl<B: Backend> LimitingResource<B> {
     /// Counts bytes as freed. More than the allocated bytes come back only by mistake: from another resource.
     fn gone(&self, bytes: usize) {
         let less = |allocated: usize| Some(allocated.saturating_sub(bytes));
+        // Relaxed: see the field.
         let _ = self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
@@ -51,6 +52,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
         let take = |allocated: usize| {
             allocated.checked_add(request.bytes).filter(|allocated| *allocated <= self.limit)
         };
+        // Relaxed: two requests at once are still one after the other on this variable, so together they stay below the limit.
         if let Err(allocated) = self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             let memory = MemoryInfo { free: self.limit.saturating_sub(allocated), total: self.limit };
             let kind = ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory);
@@ -63,6 +65,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
                 Ok(block)
             }
             Err(error) => {
+                // Relaxed: what was taken above is given back.
                 self.allocated.fetch_sub(request.bytes, Ordering::Relaxed);
                 Err(error)
             }
@@ -84,11 +87,13 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
     }
 
     fn forget(&self) {
+        // Release: who allocates after the reset finds the limit whole.
         self.allocated.store(0, Ordering::Release);
         self.upstream.forget();
     }
 
     fn statistics(&self) -> MemoryStatistics {
+        // Relaxed: a number for a look.
         MemoryStatistics { allocated: self.allocated.load(Ordering::Relaxed), ..self.upstream.statistics() }
     }
 

@@ -52,6 +52,7 @@ impl<B: Backend> StatisticsResource<B> {
         // More than are allocated come back only by mistake: from another resource.
         let less = |count: &AtomicUsize, by: usize| {
             let _ = count
+                // Relaxed: numbers for a look, as everywhere here.
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
         };
         less(&self.allocated, bytes);

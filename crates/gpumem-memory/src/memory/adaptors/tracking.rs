@@ -94,6 +94,7 @@ impl<B: Backend> TrackingResource<B> {
         if !self.origin.is_valid() {
             return Vec::new();
         }
+        // Copied: sorting and printing take no lock.
         let mut live: Vec<LiveAllocation> = self.state.lock().live.values().cloned().collect();
         live.sort_by_key(|live| live.number);
         live
@@ -108,6 +109,7 @@ impl<B: Backend> TrackingResource<B> {
         if !self.origin.is_valid() {
             return None;
         }
+        // Returned: the name and the call stack are dropped without the lock.
         self.state.lock().live.remove(&address)
     }
 }
@@ -120,8 +122,10 @@ impl<B: Backend> MemoryResource<B> for TrackingResource<B> {
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
         self.origin.check("", request.operation).map_err(|error| request.core.place(error))?;
         let block = self.upstream.allocate(request)?;
+        // Outside of the lock: it takes microseconds.
         let site = self.sites.then(|| Arc::new(Backtrace::force_capture()));
         let (address, bytes) = (block.address(), block.bytes());
+        // After upstream has allocated: it may be code of the user, or track too.
         let mut state = self.state.lock();
         let number = state.requests;
         state.requests += 1;
@@ -142,6 +146,7 @@ impl<B: Backend> MemoryResource<B> for TrackingResource<B> {
         let live = self.forget_block(block.address());
         self.upstream.recycle(block).inspect_err(|block| {
             if let Some(live) = live {
+                // Upstream has refused the block, so no other allocation has the address.
                 self.state.lock().live.insert(block.address(), live);
             }
         })
@@ -154,6 +159,7 @@ impl<B: Backend> MemoryResource<B> for TrackingResource<B> {
 
     fn forget(&self) {
         if self.origin.is_valid() {
+            // The blocks are gone with the reset: none comes back to be counted.
             self.state.lock().live.clear();
         }
         self.upstream.forget();

@@ -17,11 +17,13 @@ impl<B: Backend> Pool<B> {
             return Err(self.exhausted(request));
         };
         let align = request.align.max(granule);
+        // First, so that the new chunk finds room, and can take the place of several.
         let gone = if self.options.release_empty_before_grow && request.may_free() {
             self.give_unused_back()
         } else {
             0
         };
+        // Only this thread grows the pool now: the number can only fall until the chunk comes.
         let reserved = self.state.lock().reserved;
         if self.options.max_size.is_some_and(|limit| reserved.saturating_add(least) > limit) {
             return Err(self.exhausted(request));
@@ -39,6 +41,7 @@ impl<B: Backend> Pool<B> {
                     }
                     return self.add_chunk(block, request, local_cache);
                 }
+                // A smaller piece may still be had, down to what the request needs.
                 Err(error) if error.is_out_of_memory() && wanted > least => {
                     wanted = whole((wanted / 2).max(least));
                 }
@@ -53,9 +56,12 @@ impl<B: Backend> Pool<B> {
         request: &MemoryRequest<'_, B>,
         local_cache: u16,
     ) -> Result<Option<MemoryBlock<B>>> {
+        // Upstream has been called without it. What is checked must hold until the chunk is in: the pool may forget everything
+        // meanwhile.
         let mut state = self.state.lock();
         let BlockOrigin { generation, kind, .. } = block.origin();
         if let Err(error) = self.admit(&state, (generation, kind), request) {
+            // Upstream may be a pool of its own, or code of the user.
             drop(state);
             self.upstream.deallocate(block)?;
             return Err(error);
@@ -81,8 +87,10 @@ impl<B: Backend> Pool<B> {
     ) -> Result<()> {
         let fail = |kind| Err(request.core.error(request.operation, kind));
         if state.chunks() == 0 {
+            // Release: with `hand_out`, which may read it without the lock.
             self.generation.store(generation, Ordering::Release);
         }
+        // Relaxed: written under the lock that the caller holds.
         if generation != request.core.generation() || generation != self.generation.load(Ordering::Relaxed) {
             return fail(wrong_generation(request.core, generation));
         }
@@ -104,6 +112,7 @@ impl<B: Backend> Pool<B> {
             now.checked_sub(time).unwrap_or(now)
         });
         let taken = {
+            // Chunks are taken out under the lock, and go to upstream without it.
             let mut state = self.lock_gathered();
             let mut taken = Vec::new();
             if before.is_some() {
@@ -124,6 +133,7 @@ impl<B: Backend> Pool<B> {
     /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.
     fn give_unused_back(&self) -> usize {
         let taken = {
+            // As in `keep_within_bounds`.
             let mut state = self.lock_gathered();
             match state.unused_bytes() > state.reserved / 16 {
                 true => state.take_unused(0, None),

@@ -61,16 +61,19 @@ impl<B: Backend> LocalCache<B> {
 
     /// Enables the cache for a number of uses: the allocator is contended.
     pub(super) fn enable(&self) {
+        // Relaxed: other threads may find it out a few blocks later.
         self.uses_left.store(ENABLED_USES, Ordering::Relaxed);
     }
 
     #[inline]
     pub(super) fn is_enabled(&self) -> bool {
+        // Relaxed: see the field.
         self.uses_left.load(Ordering::Relaxed) > 0
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
+        // Relaxed: see the field.
         self.blocks.load(Ordering::Relaxed) == 0
     }
 
@@ -83,6 +86,7 @@ impl<B: Backend> LocalCache<B> {
         stream: Option<u64>,
         host_first: bool,
     ) -> Option<CachedBlock<B>> {
+        // Apart from the lock of the pool, which it is there to spare.
         let mut cache = self.cache.lock();
         let bin = &mut cache.bins[bin(len)];
         let found = &mut bin.last_mut()?.free;
@@ -98,6 +102,7 @@ impl<B: Backend> LocalCache<B> {
         let found = bin.pop();
         cache.bytes -= len;
         cache.served += 1;
+        // Relaxed: the lock orders writers.
         self.blocks.fetch_sub(1, Ordering::Relaxed);
         found
     }
@@ -105,11 +110,14 @@ impl<B: Backend> LocalCache<B> {
     /// Keeps a block. Returns it if the local cache is full or not enabled.
     #[inline]
     pub(super) fn put(&self, block: CachedBlock<B>) -> Result<(), CachedBlock<B>> {
+        // Relaxed: a lost decrement is a use more.
         let (uses_left, len) = (self.uses_left.load(Ordering::Relaxed), block.free.place.len);
         if uses_left == 0 || len > LARGEST {
             return Err(block);
         }
+        // Relaxed: two threads may store the same number, and the cache lives a use longer.
         self.uses_left.store(uses_left - 1, Ordering::Relaxed);
+        // Never with the lock of the pool: the caller takes that only if this fails.
         let mut cache = self.cache.lock();
         let full = cache.bytes + len > BYTES;
         let bin = &mut cache.bins[bin(len)];
@@ -118,6 +126,7 @@ impl<B: Backend> LocalCache<B> {
         }
         bin.push(block);
         cache.bytes += len;
+        // Relaxed: as in `take`.
         self.blocks.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -127,23 +136,28 @@ impl<B: Backend> LocalCache<B> {
         if self.is_empty() {
             return Vec::new();
         }
+        // The caller locks the pool only afterwards: a pool asks its caches under its own lock.
         let mut cache = self.cache.lock();
         cache.bytes = 0;
         let all: Vec<_> = cache.bins.iter_mut().flat_map(std::mem::take).collect();
+        // Relaxed: as in `take`.
         self.blocks.fetch_sub(all.len(), Ordering::Relaxed);
         all
     }
 
     pub(super) fn bytes(&self) -> u64 {
+        // Before the lock of the pool, which `statistics` takes afterwards.
         if self.is_empty() { 0 } else { self.cache.lock().bytes }
     }
 
     /// Requests that the local cache has served.
     pub(super) fn served(&self) -> u64 {
+        // Within the lock of the pool, which comes first.
         self.cache.lock().served
     }
 
     pub(super) fn blocks(&self) -> usize {
+        // Relaxed: a number for a report.
         self.blocks.load(Ordering::Relaxed)
     }
 }
@@ -161,6 +175,7 @@ pub(super) fn thread_number() -> usize {
     NUMBER
         .try_with(|number| {
             if number.get() == usize::MAX {
+                // Relaxed: as for `NEXT`.
                 number.set(NEXT.fetch_add(1, Ordering::Relaxed));
             }
             number.get()

@@ -121,6 +121,7 @@ impl<B: Backend> Pool<B> {
     /// Locks the state, unless another thread holds the lock. Contention enables the local cache.
     #[inline]
     fn lock_if_free(&self, local_cache: &LocalCache<B>) -> Option<ShortMutexGuard<'_, PoolState<B>>> {
+        // Not waited for: a lock that is held is the contention that the caches are for.
         let mut state = self.state.try_lock();
         if state.as_mut().is_none_or(|state| state.contention.record(thread_number())) {
             local_cache.enable();
@@ -142,6 +143,7 @@ impl<B: Backend> Pool<B> {
         let CachedBlock { owner, free } = found;
         let block = self.hand_out(owner, local_cache, free);
         // What the block says of its device is stored anew only after the number, so it is that of the block.
+        // Acquire: with the swap in `forget`.
         (self.id.load(Ordering::Acquire) == owner).then_some(block)
     }
 
@@ -151,6 +153,7 @@ impl<B: Backend> Pool<B> {
         let token = u64::from(block.number()) | u64::from(local_cache) << 32;
         let resource_id = BlockOrigin {
             resource: ResourceId::from_number(owner),
+            // Acquire: a block from a cache is handed out without the lock. Its number says whether it is of this generation.
             generation: self.generation.load(Ordering::Acquire),
             kind: self.kind.get().copied().unwrap_or(MemoryKind::Device),
         };
@@ -168,6 +171,7 @@ impl<B: Backend> Pool<B> {
         if !self.origin.is_valid() {
             return Err(block);
         }
+        // Alone: the lock of the free lists is not needed to know an old number.
         match self.former.lock().contains(&block.resource().number()) {
             true => Ok(()),
             false => Err(block),
@@ -192,6 +196,7 @@ impl<B: Backend> Pool<B> {
                 continue;
             }
             any = true;
+            // For one cache at a time, so that other threads get in between.
             let mut state = self.state.lock();
             held.into_iter().for_each(|held| state.free(held.owner, held.free.place, held.free.uses));
         }
@@ -202,6 +207,7 @@ impl<B: Backend> Pool<B> {
     fn collect_done(&self) -> bool {
         let mut state = self.lock_gathered();
         let any = state.collect_done();
+        // Dropped below without the lock: the last reference to a stream gives memory back.
         let retired_timelines = state.take_retired();
         drop(state);
         drop(retired_timelines);
@@ -228,6 +234,7 @@ impl<B: Backend> Pool<B> {
             return Err(request.core.error(request.operation, ErrorKind::InvalidArgument { why }));
         }
         let take = || {
+            // The owner and the block are of one moment: a block of a pool that has forgotten everything is none of its own.
             let mut state = self.state.lock();
             state
                 .take(bytes, align, request.ordered_by())
@@ -281,6 +288,7 @@ impl<B: Backend> Pool<B> {
     ) -> Option<MemoryBlock<B>> {
         let take_idle = || {
             let mut state = self.state.lock();
+            // The block gets the owner of this moment: under one lock it is that of the free lists.
             let found = state.take_idle(request.bytes as u64, request.align as u64)?;
             Some(self.hand_out(state.owner, local_cache, found))
         };
@@ -291,6 +299,7 @@ impl<B: Backend> Pool<B> {
     }
 
     fn take_in_flight(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Option<MemoryBlock<B>> {
+        // As in `search`: owner and block under one lock.
         let mut state = self.lock_gathered();
         let found = state.take_in_flight(request.bytes as u64, request.align as u64)?;
         Some(self.hand_out(state.owner, local_cache, found))
@@ -303,10 +312,12 @@ impl<B: Backend> Pool<B> {
         }
         let (bytes, align) = (request.bytes as u64, request.align as u64);
         let (owner, FreeBlock { place, uses }) = {
+            // Unlocked before the host waits for the uses, which may take long.
             let mut state = self.lock_gathered();
             (state.owner, state.take_in_flight(bytes, align)?)
         };
         if !uses.wait() {
+            // The host has waited without the lock; the pool may have forgotten the block, which its owner tells.
             self.state.lock().free(owner, place, uses);
             return None;
         }
@@ -315,6 +326,7 @@ impl<B: Backend> Pool<B> {
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
+        // After the last attempt: what is free now may not have been free then, and is only told.
         let state = self.lock_gathered();
         let total = self.options.max_size.unwrap_or(state.reserved);
         let free = total.saturating_sub(state.allocated_bytes() as usize);
@@ -346,6 +358,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
                 return Ok(block);
             }
         }
+        // The caches could not serve it, so this thread waits for the lock.
         let mut state = self.lock_if_free(local_cache).unwrap_or_else(|| self.state.lock());
         if let Some(place) = state.take_last_idle(bytes, align) {
             let found = FreeBlock { place, uses: PendingAccesses::none() };
@@ -360,6 +373,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     #[inline]
     fn recycle(&self, mut block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        // Relaxed: see the field. Under the lock `free` compares once more.
         if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return self.refuse(block);
         }
@@ -369,6 +383,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         let mut uses = PendingAccesses::none();
         if !is_unused {
             uses = block.take_uses();
+            // So that most blocks come back idle, and need no look later.
             uses.forget_done();
         }
         // Nothing is left in it: a pool's block has no description of the driver's. Dropping it would look for one.
@@ -389,7 +404,9 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         }
         let block = CachedBlock { owner, free: FreeBlock { place, uses } };
         let Err(full) = local_cache.put(block) else { return Ok(()) };
+        // A full cache is emptied with it: one lock for many blocks.
         let held = if full.free.place.len <= local_cache::LARGEST { local_cache.drain() } else { Vec::new() };
+        // The cache is unlocked again: a pool asks its caches under this lock, never the other way round.
         let mut state = self.state.lock();
         let held = std::iter::once(full).chain(held);
         held.for_each(|held| state.free(held.owner, held.free.place, held.free.uses));
@@ -425,6 +442,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         }
         let before = Instant::now().checked_sub(how.unused_for);
         let before = (!how.unused_for.is_zero()).then(|| before.unwrap_or_else(Instant::now));
+        // Upstream gets the chunks without the lock: it may be a pool, or code of the user.
         let taken = self.lock_gathered().take_unused(how.keep, before);
         let mut bytes = 0;
         for block in taken {
@@ -445,9 +463,12 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         {
             // The number changes together with the allocator: no block of one is freed into the other.
             let mut state = self.state.lock();
+            // AcqRel: who reads the new number sees what the old one has left; within the lock of the state, so both change at
+            // once.
             self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
             mem::forget(state.forget(new));
         }
+        // Blocks that were put there meanwhile have the old number, and are not handed out.
         self.local_caches.iter().for_each(|local_cache| drop(local_cache.drain()));
         self.upstream.forget();
     }
@@ -460,10 +481,12 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             self.local_caches.iter().fold((0, 0), |(bytes, blocks), local_cache| {
                 (bytes + local_cache.bytes() as usize, blocks + local_cache.blocks())
             });
+        // The caches have been asked for their blocks before; what they have served is asked for under this lock.
         let state = self.lock_gathered();
         MemoryStatistics {
             reserved: state.reserved,
             peak_reserved: state.peak_reserved,
+            // To the allocator the blocks of the caches are allocated.
             allocated: (state.allocated_bytes() as usize).saturating_sub(cached),
             peak_allocated: None,
             blocks: state.allocated_blocks().saturating_sub(cached_blocks),
@@ -479,6 +502,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
+        // Relaxed: a block from before a reset has no chunk, which the look under the lock finds.
         if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return (block.address(), block.bytes());
         }

@@ -165,6 +165,7 @@ impl<B: Backend> PoolState<B> {
         let skip = (base.wrapping_neg() & (granule - 1)) as usize;
         let usable = block.bytes().saturating_sub(skip);
         let last = base.saturating_add((block.bytes() as u64).saturating_sub(1));
+        // Chunks do not overlap, so the one that starts last before the end is the only one to ask.
         if self.chunk(last).is_some_and(|before| before.last() >= base) {
             // Memory of the pool itself, which upstream has taken from it.
             return Err(block);
@@ -172,6 +173,7 @@ impl<B: Backend> PoolState<B> {
         let Some(region) = self.allocator.add_region(base + skip as u64, usable as u64) else {
             return Err(block);
         };
+        // Counted with what is skipped at its beginning: upstream gets that back too.
         self.reserved += block.bytes();
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         let mut uses = block.take_uses();
@@ -223,6 +225,7 @@ impl<B: Backend> PoolState<B> {
             return found.set;
         }
         let set = self.allocator.add_set();
+        // The reference keeps the stream until its last use of the set is done.
         self.streams.push(StreamSet { timeline: timeline.clone(), set });
         set
     }
@@ -232,6 +235,7 @@ impl<B: Backend> PoolState<B> {
     #[inline(always)]
     pub(super) fn free(&mut self, owner: u64, place: BlockRef, uses: PendingAccesses<B>) {
         if owner != self.owner {
+            // Kept to be dropped without the lock.
             uses.for_each(|timeline, _| self.retired_timelines.push(timeline));
             return;
         }
@@ -343,6 +347,7 @@ impl<B: Backend> PoolState<B> {
                 self.streams.iter().find(|have| have.timeline.id() == timeline.id()).map(|have| have.set)
             && let Some(allocated) = self.allocator.allocate_up_to(set, bytes, align, most)
         {
+            // The stamp is the latest use of any part that was joined: never too early.
             let uses = match timeline.is_complete(allocated.stamp) {
                 true => PendingAccesses::none(),
                 false => PendingAccesses::one(timeline, allocated.stamp),
@@ -397,6 +402,7 @@ impl<B: Backend> PoolState<B> {
         while index < self.streams.len() {
             let (set, passed) = {
                 let stream = &self.streams[index];
+                // The set as a whole: its blocks are joined, and have one stamp for all.
                 (stream.set, stream.timeline.is_complete(self.allocator.latest_stamp(stream.set)))
             };
             if !passed {
@@ -409,6 +415,7 @@ impl<B: Backend> PoolState<B> {
             self.allocator.remove_set(set);
             self.retired_timelines.push(self.streams.swap_remove(index).timeline);
         }
+        // Once around: those that stay go to the back, and are not looked at twice.
         for _ in 0..self.parked.len() {
             let Some(mut parked) = self.parked.pop_front() else { break };
             let retired_timelines = &mut self.retired_timelines;
@@ -425,6 +432,7 @@ impl<B: Backend> PoolState<B> {
             }
             any = true;
             self.parked_bytes -= parked.allocated.len;
+            // One stream is left, or none: a set takes it, and it can be joined with its neighbours.
             self.enter(parked.allocated, parked.uses);
         }
         if any {
@@ -498,6 +506,7 @@ impl<B: Backend> PoolState<B> {
             }
             let Some(chunk) = self.chunks.get(&base) else { continue };
             let (start, len) = (base + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64);
+            // Something is allocated or pending in it after all.
             if !self.allocator.remove_region(chunk.region) {
                 continue;
             }
@@ -519,6 +528,7 @@ impl<B: Backend> PoolState<B> {
             tell::<B>(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
         }
         self.last_freed = None;
+        // Numbers of blocks begin anew: the owner tells old blocks from new ones.
         self.allocator = Tlsf::new(granule);
         self.streams.clear();
         self.parked.clear();

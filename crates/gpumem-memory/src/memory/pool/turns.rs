@@ -57,12 +57,15 @@ impl Turn {
     pub(super) fn take<T>(pool: &T) -> Option<Self> {
         let (pool, own) = (std::ptr::from_ref(pool).addr(), thread::current().id());
         let turns = TURNS.get();
+        // One lock for all pools of the process: who waits for whom is seen as a whole.
         let mut state = turns.state.lock();
         while let Some(grower) = state.grower(pool) {
+            // Upstream of that pool may call this one: then the wait would have no end.
             if state.waits_for(grower, own) {
                 return None;
             }
             state.waiting.push((own, pool));
+            // Not while a pool is locked: `search` has unlocked its own before.
             state.wait(&turns.ended);
             state.waiting.retain(|(thread, _)| *thread != own);
         }
@@ -74,6 +77,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let turns = TURNS.get();
+        // Also when upstream has panicked.
         turns.state.lock().growing.retain(|(pool, _)| *pool != self.pool);
         turns.ended.notify_all();
     }

@@ -47,8 +47,10 @@ impl<B: Backend> Tracked<B> {
         for (timeline, submission) in uses {
             timeline.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
         }
+        // After the wait: the recording has the moment at which the host begins.
         self.record_use(extent, access == HostAccess::Write, operation, (0, 0));
         let concurrent = self.context.raw.capabilities().concurrent_managed_access;
+        // There the host must not touch any managed memory while any kernel runs.
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
             crate::blocking::may_block(operation)?;
             self.context.note_loss(self.context.raw.synchronize())?;
@@ -117,6 +119,7 @@ impl<B: Backend> Tracked<B> {
     pub fn record_import(&self, operation: &'static str, timeline: Arc<Timeline<B>>, submission: u64) {
         let all = 0..self.len();
         self.record_use(&all, true, operation, (timeline.id(), submission));
+        // New memory is not lent yet: no borrower's work has to be noted first.
         self.log.lock().seed(all, timeline, submission);
     }
 
@@ -141,6 +144,7 @@ impl<B: Backend> Tracked<B> {
         timeline: &Arc<Timeline<B>>,
     ) -> Result<()> {
         timeline.check_owns(operation, self)?;
+        // The queue is free again before the log is locked: logs come first.
         let submission = timeline.reserve_index().map_err(|error| error.in_operation(operation))?;
         self.log().note_others(extent, true, timeline, submission);
         Ok(())

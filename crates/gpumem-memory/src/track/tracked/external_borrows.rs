@@ -82,6 +82,7 @@ impl<B: Backend> ExternalBorrows<B> {
 
     #[cold]
     fn note_all(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+        // The caller has the log, and each borrower's queue is locked within this lock: log, loans, queue.
         note_each(&self.entries.lock(), log);
     }
 }
@@ -101,6 +102,7 @@ impl<B: Backend> Tracked<B> {
 
     /// Notes that there is another handle of the memory, which an import has made.
     pub fn share(&self) {
+        // `count_entries` stores the count with the flags, and would lose a flag that comes between its two steps.
         let _entries = self.borrows.entries.lock();
         self.borrows.count.fetch_or(SHARED, Ordering::AcqRel);
     }
@@ -117,6 +119,7 @@ impl<B: Backend> Tracked<B> {
     /// one of them can be written.
     #[inline]
     pub fn is_shared(&self) -> bool {
+        // Relaxed: the flag is set before the second handle exists, and who got that got the flag with it.
         self.borrows.count.load(Ordering::Relaxed) & SHARED != 0
     }
 
@@ -135,6 +138,7 @@ impl<B: Backend> Tracked<B> {
 
     /// Lends bytes to work on `by`. Returns a number that ends the loan; loans of the same kind have the same.
     pub fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
+        // Declared after `by`, which is dropped without the lock where a loan of its kind exists.
         let mut entries = self.borrows.entries.lock();
         let same = |entry: &&mut Borrow<B>| {
             !entry.announced && Arc::ptr_eq(&entry.by, &by) && entry.write == write && entry.extent == extent
@@ -210,6 +214,7 @@ impl<B: Backend> Tracked<B> {
 
     /// Ends a loan: the work enqueued until now stays in the log.
     pub fn end_loan(&self, id: u64) {
+        // Log before loans, as in every reader of the log: none finds the loan gone and its last work not yet noted.
         let mut log = self.log.lock();
         let mut entries = self.borrows.entries.lock();
         // Every loan, this one for the last time.

@@ -20,6 +20,7 @@ pub struct Tracked<B: Backend> {
     /// Not counted: the allocation that contains this keeps it.
     context: BorrowedArc<DeviceContext<B>>,
     address: u64,
+    // Numbered by `id`: work locks the logs of all its memory in that order.
     log: ShortMutex<AccessLog<Arc<Timeline<B>>>>,
     /// Other uses of the memory that may be under way.
     borrows: ExternalBorrows<B>,
@@ -94,6 +95,7 @@ impl<B: Backend> Tracked<B> {
     /// Returns the uses, with those that borrowers of the memory may have added.
     #[inline]
     pub fn log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
+        // The loans are noted within it, so that no reader sees the log without them.
         let mut log = self.log.lock();
         self.borrows.note(&mut log);
         log
@@ -178,11 +180,13 @@ fn allocation_id() -> u64 {
     NEXT.try_with(|next| {
         let mut id = next.get();
         if id.is_multiple_of(MANY) {
+            // Relaxed: as for `BATCH`. Threads take whole batches, and the order of locks needs no order in time.
             id = BATCH.fetch_add(1, Ordering::Relaxed) * MANY;
         }
         next.set(id + 1);
         id
     })
+    // Relaxed: as above. At the end of a thread each allocation takes a batch.
     .unwrap_or_else(|_| BATCH.fetch_add(1, Ordering::Relaxed) * MANY)
 }
 

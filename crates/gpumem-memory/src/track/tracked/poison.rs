@@ -29,6 +29,7 @@ impl<B: Backend> Tracked<B> {
     pub(crate) fn refuse_poisoned(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
         self.find_poison(operation, extent).or_else(|error| {
             let judges = self.context.raw.capabilities().survives_faults;
+            // Not under the table's lock: the driver is asked.
             if judges && self.is_being_written(extent) {
                 return Ok(());
             }
