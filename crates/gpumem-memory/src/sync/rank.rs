@@ -101,6 +101,9 @@ impl Place {
     }
 }
 
+#[cfg(not(debug_assertions))]
+const _: () = assert!(size_of::<Place>() == 0 && size_of::<Held>() == 0 && !std::mem::needs_drop::<Held>());
+
 #[cfg(debug_assertions)]
 impl Drop for Held {
     fn drop(&mut self) {
