@@ -1,6 +1,6 @@
 //! Selectors, descriptions and capabilities of devices.
 
-use crate::{CollectiveLibrary, Error, ErrorKind, Result};
+use crate::{AllocationRequest, CollectiveLibrary, Error, ErrorKind, MemoryInfo, MemoryKind, Result};
 use std::fmt;
 
 /// The place of a device on the PCI bus.
@@ -303,6 +303,31 @@ impl Capabilities {
             constant_memory: 0,
             allocation_alignment: 16,
         }
+    }
+}
+
+impl AllocationRequest {
+    /// Checks that a device of `backend` has such memory.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Unsupported`] if it has not.
+    pub fn check(&self, backend: &'static str, capabilities: &Capabilities) -> Result<()> {
+        let Capabilities { mapped, managed, .. } = *capabilities;
+        let what = match self.kind {
+            MemoryKind::Device | MemoryKind::Pinned => return Ok(()),
+            MemoryKind::Mapped(_) if mapped => return Ok(()),
+            MemoryKind::Managed(_) if managed => return Ok(()),
+            MemoryKind::Mapped(_) => "mapped memory",
+            MemoryKind::Managed(_) => "managed memory",
+            MemoryKind::Registered(_) => "allocating memory of this kind",
+        };
+        Err(Error::new(backend, "allocate", ErrorKind::Unsupported { what }))
+    }
+
+    /// Returns the error of a device of `backend` that has no such memory left, and has so much in all, if that is known.
+    pub fn out_of_memory(&self, backend: &'static str, memory: Option<MemoryInfo>) -> Error {
+        let kind = ErrorKind::out_of_memory(self.bytes, self.kind.name(), memory.unwrap_or_default());
+        Error::new(backend, "allocate", kind)
     }
 }
 

@@ -46,3 +46,49 @@ pub fn number(image: &[u8], offset: u64, bytes: usize) -> Option<u64> {
     let found = image.get(start..start.checked_add(bytes)?)?;
     Some(found.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: u64 = 224;
+
+    /// A program with one segment and one section of 8 bytes at its end.
+    fn program() -> Vec<u8> {
+        let mut image = vec![0; 64 + 56 + 64 + 8];
+        image[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+        put(18, &(MACHINE as u16).to_le_bytes());
+        put(32, &64u64.to_le_bytes());
+        put(40, &120u64.to_le_bytes());
+        put(54, &56u16.to_le_bytes());
+        put(56, &1u16.to_le_bytes());
+        put(58, &64u16.to_le_bytes());
+        put(60, &1u16.to_le_bytes());
+        put(64 + 8, &184u64.to_le_bytes());
+        put(64 + 32, &8u64.to_le_bytes());
+        put(120 + 4, &1u32.to_le_bytes());
+        put(120 + 24, &184u64.to_le_bytes());
+        put(120 + 32, &8u64.to_le_bytes());
+        image
+    }
+
+    #[test]
+    fn a_program_must_be_whole_and_for_its_machine() {
+        let image = program();
+        assert_eq!(check_elf(&image, MACHINE), Ok(()));
+        for length in 0..image.len() {
+            assert!(check_elf(&image[..length], MACHINE).is_err(), "{length} bytes");
+        }
+        assert_eq!(check_elf(&image, 190), Err("the file is not a program for such a GPU"));
+    }
+
+    #[test]
+    fn a_program_must_not_point_outside_itself() {
+        for at in [32, 40, 64 + 8, 64 + 32, 120 + 24, 120 + 32] {
+            let mut image = program();
+            image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+            assert!(check_elf(&image, MACHINE).is_err(), "field at {at}");
+        }
+    }
+}

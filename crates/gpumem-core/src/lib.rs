@@ -17,6 +17,7 @@ mod arguments;
 mod backend;
 mod barrier;
 mod buffer;
+pub mod c_text;
 mod collective;
 mod copy;
 mod descriptor;

@@ -70,13 +70,13 @@ impl CudaBuffer {
     /// # Safety
     /// As for [`DriverDevice::allocate`](gpumem_core::DriverDevice::allocate).
     pub(crate) unsafe fn allocate(device: &CudaDevice, request: &AllocationRequest) -> Result<Self> {
-        check_kind(device, request.kind)?;
+        request.check(NAME, &device.inner().capabilities)?;
         let AllocationRequest { bytes, align, .. } = *request;
         let mut buffer = Self::obtain(device, request, bytes)?;
         if !buffer.address.is_multiple_of(align as u64) {
             // More than the driver promises: take enough to find an aligned place inside.
             let _ = buffer.give_back(device);
-            let padded = bytes.checked_add(align - 1).ok_or_else(|| out_of_memory(request, None))?;
+            let padded = bytes.checked_add(align - 1).ok_or_else(|| request.out_of_memory(NAME, None))?;
             buffer = Self::obtain(device, request, padded)?;
             let offset = buffer.address.next_multiple_of(align as u64) - buffer.address;
             buffer.address += offset;
@@ -114,7 +114,8 @@ impl CudaBuffer {
         };
         let on_host = matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_));
         if is_out_of_memory(device, status, on_host, bytes) {
-            return Err(out_of_memory(request, if on_host { None } else { device.memory().ok() }));
+            let memory = if on_host { None } else { device.memory().ok() };
+            return Err(request.out_of_memory(NAME, memory));
         }
         device.check(status, operation)?;
         let found = match kind {
@@ -243,19 +244,6 @@ impl CudaBuffer {
     }
 }
 
-fn check_kind(device: &CudaDevice, kind: MemoryKind) -> Result<()> {
-    let Capabilities { mapped, managed, .. } = device.inner().capabilities;
-    let what = match kind {
-        MemoryKind::Device | MemoryKind::Pinned => return Ok(()),
-        MemoryKind::Mapped(_) if mapped => return Ok(()),
-        MemoryKind::Managed(_) if managed => return Ok(()),
-        MemoryKind::Mapped(_) => "mapped memory",
-        MemoryKind::Managed(_) => "managed memory",
-        _ => "allocating memory of this kind",
-    };
-    Err(Error::new(NAME, "allocate", ErrorKind::Unsupported { what }))
-}
-
 fn attach_flag(attach: Attach) -> u32 {
     match attach {
         Attach::Global => AttachFlags::CU_MEM_ATTACH_GLOBAL as u32,
@@ -284,11 +272,6 @@ fn is_out_of_memory(device: &CudaDevice, status: Status, on_host: bool, bytes: u
         Status::OPERATING_SYSTEM => on_host,
         _ => false,
     }
-}
-
-fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
-    let memory = memory.unwrap_or_default();
-    Error::new(NAME, "allocate", ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory))
 }
 
 /// The address under which the device reaches page-locked memory. The context is current.

@@ -28,45 +28,17 @@ pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
 mod tests {
     use super::*;
 
-    /// A cubin with one segment and one section of 8 bytes at its end.
-    fn cubin() -> Vec<u8> {
-        let mut image = vec![0; 64 + 56 + 64 + 8];
-        image[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
-        put(18, &190u16.to_le_bytes());
-        put(32, &64u64.to_le_bytes());
-        put(40, &120u64.to_le_bytes());
-        put(54, &56u16.to_le_bytes());
-        put(56, &1u16.to_le_bytes());
-        put(58, &64u16.to_le_bytes());
-        put(60, &1u16.to_le_bytes());
-        put(64 + 8, &184u64.to_le_bytes());
-        put(64 + 32, &8u64.to_le_bytes());
-        put(120 + 4, &1u32.to_le_bytes());
-        put(120 + 24, &184u64.to_le_bytes());
-        put(120 + 32, &8u64.to_le_bytes());
-        image
-    }
-
     #[test]
-    fn a_cubin_must_be_whole() {
-        let image = cubin();
-        assert_eq!(check(&image), Ok(()));
-        for length in 0..image.len() {
-            assert!(check(&image[..length]).is_err(), "{length} bytes");
-        }
-    }
-
-    #[test]
-    fn a_cubin_must_not_point_outside_itself() {
-        for at in [32, 40, 64 + 8, 64 + 32, 120 + 24, 120 + 32] {
-            let mut image = cubin();
-            image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-            assert!(check(&image).is_err(), "field at {at}");
-        }
-        let mut other = cubin();
-        other[18] = 62;
-        assert_eq!(check(&other), Err("the file is not a program for such a GPU"));
+    fn a_cubin_is_for_such_a_gpu() {
+        let header = |machine: u8| {
+            let mut image = b"\x7fELF\x02\x01".to_vec();
+            image.resize(64, 0);
+            image[18] = machine;
+            image
+        };
+        assert_eq!(check(&header(190)), Ok(()));
+        assert_eq!(check(&header(62)), Err("the file is not a program for such a GPU"));
+        assert!(check(&header(190)[..61]).is_err());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::{NAME, api::DriverApi, error::Status};
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute_enum as Attribute, CUuuid};
-use gpumem_core::{Capabilities, CollectiveLibrary, DeviceInfo, PciAddress};
-use std::ffi::{CStr, c_char, c_int};
+use gpumem_core::{Capabilities, CollectiveLibrary, DeviceInfo, PciAddress, c_text};
+use std::ffi::{c_char, c_int};
 
 /// The value of an attribute.
 pub(crate) fn attribute(api: &DriverApi, device: CUdevice, attribute: Attribute) -> Result<i32, Status> {
@@ -49,7 +49,7 @@ pub(crate) fn describe(api: &DriverApi, ordinal: usize) -> Result<DeviceInfo, St
     Ok(DeviceInfo {
         backend: NAME,
         ordinal,
-        name: text(&name),
+        name: c_text::read(&name),
         uuid: Some(uuid.bytes.map(|byte| byte as u8)),
         pci: Some(PciAddress {
             domain: read(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)? as u32,
@@ -60,15 +60,6 @@ pub(crate) fn describe(api: &DriverApi, ordinal: usize) -> Result<DeviceInfo, St
         total_memory,
         architecture: format!("sm_{major}{minor}"),
     })
-}
-
-/// A text that the driver has written and ended with a zero.
-pub(crate) fn text(buffer: &[c_char]) -> String {
-    let bytes: Vec<u8> = buffer.iter().map(|byte| *byte as u8).collect();
-    CStr::from_bytes_until_nul(&bytes).map_or_else(
-        |_| String::from_utf8_lossy(&bytes).into_owned(),
-        |text| text.to_string_lossy().into_owned(),
-    )
 }
 
 /// What the backend needs to know beyond [`Capabilities`].

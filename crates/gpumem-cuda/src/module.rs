@@ -4,7 +4,7 @@ use crate::{
     Cuda, NAME,
     device::{CudaDevice, Owner},
     error::Status,
-    image, info, nvrtc,
+    image, nvrtc,
     stream::CudaStream,
 };
 use cudarc::driver::sys::{
@@ -12,6 +12,7 @@ use cudarc::driver::sys::{
 };
 use gpumem_core::{
     CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
+    c_text,
 };
 use std::{
     ffi::{CString, c_char, c_void},
@@ -103,7 +104,7 @@ impl CudaModule {
             device.api().cuModuleLoadDataEx(&mut raw, image, count, options.as_mut_ptr(), values.as_mut_ptr())
         };
         if status.is_about_an_image() {
-            let log = info::text(&log);
+            let log = c_text::read(&log);
             let log =
                 if log.trim().is_empty() { status.to_string() } else { format!("{status}: {}", log.trim()) };
             return Err(Error::new(NAME, OPERATION, ErrorKind::Build { log }));
@@ -119,7 +120,7 @@ unsafe impl DriverModule<Cuda> for CudaModule {
         const OPERATION: &str = "cuModuleGetGlobal";
         let why = "the module has no variable of that name";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        let symbol = c_name(name).ok_or_else(missing)?;
+        let symbol = c_text::name(name).ok_or_else(missing)?;
         let Loaded { owner, raw } = &*self.0;
         let _current = owner.enter(OPERATION, "module")?;
         let (mut address, mut bytes) = (0, 0);
@@ -135,7 +136,7 @@ unsafe impl DriverModule<Cuda> for CudaModule {
     fn kernel(&self, name: &str) -> Result<CudaKernel> {
         const OPERATION: &str = "cuModuleGetFunction";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::NoSuchKernel { name: name.to_owned() });
-        let symbol = c_name(name).ok_or_else(missing)?;
+        let symbol = c_text::name(name).ok_or_else(missing)?;
         let Loaded { owner, raw } = &*self.0;
         let (device, api) = (&owner.device, owner.device.api());
         let _current = owner.enter(OPERATION, "module")?;
@@ -166,11 +167,6 @@ unsafe impl DriverModule<Cuda> for CudaModule {
         };
         Ok(CudaKernel(Arc::new(found)))
     }
-}
-
-/// A name for the driver, unless nothing can have it: the driver calls an empty one an invalid value.
-fn c_name(name: &str) -> Option<CString> {
-    CString::new(name).ok().filter(|name| !name.is_empty())
 }
 
 /// One kernel of a module. Clones are the same kernel.

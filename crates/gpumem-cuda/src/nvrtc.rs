@@ -1,8 +1,8 @@
 //! Compiling source text to machine code for one device.
 
-use crate::{NAME, api::NvrtcApi, error::Status, info, probe};
+use crate::{NAME, api::NvrtcApi, error::Status, probe};
 use cudarc::nvrtc::sys::nvrtcProgram;
-use gpumem_core::{CompileOptions, Error, ErrorKind, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, Result, c_text};
 use std::{
     ffi::{CString, c_char, c_int},
     ptr::{null, null_mut},
@@ -98,7 +98,7 @@ impl Program {
         if !unsafe { self.api.nvrtcGetProgramLog(self.raw, log.as_mut_ptr()) }.is_success() {
             return String::new();
         }
-        info::text(&log).trim_end().to_owned()
+        c_text::read(&log).trim_end().to_owned()
     }
 
     fn cubin(&self) -> Result<Vec<u8>> {

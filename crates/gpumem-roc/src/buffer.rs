@@ -101,13 +101,13 @@ impl RocBuffer {
         request: &AllocationRequest,
         grain: Grain,
     ) -> Result<Self> {
-        check_kind(device, request.kind)?;
+        request.check(NAME, &device.inner().capabilities)?;
         let AllocationRequest { bytes, align, .. } = *request;
         let mut buffer = Self::obtain(device, request, grain, bytes)?;
         if !buffer.address.is_multiple_of(align as u64) {
             // More than HIP promises: take enough to find an aligned place inside.
             let _ = buffer.give_back(device);
-            let padded = bytes.checked_add(align - 1).ok_or_else(|| out_of_memory(request, None))?;
+            let padded = bytes.checked_add(align - 1).ok_or_else(|| request.out_of_memory(NAME, None))?;
             buffer = Self::obtain(device, request, grain, padded)?;
             let offset = buffer.address.next_multiple_of(align as u64) - buffer.address;
             buffer.address += offset;
@@ -160,7 +160,8 @@ impl RocBuffer {
         let on_host = matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_));
         if is_out_of_memory(device, status, on_host, bytes) {
             device.forget_last_error();
-            return Err(out_of_memory(request, if on_host { None } else { device.memory().ok() }));
+            let memory = if on_host { None } else { device.memory().ok() };
+            return Err(request.out_of_memory(NAME, memory));
         }
         device.check(status, operation)?;
         let Some(place) = NonNull::new(place.cast::<u8>()) else {
@@ -287,19 +288,6 @@ fn is_known(device: &RocDevice, address: *mut u8) -> bool {
     matches!(found, Ok(Some(_)))
 }
 
-fn check_kind(device: &RocDevice, kind: MemoryKind) -> Result<()> {
-    let Capabilities { mapped, managed, .. } = device.inner().capabilities;
-    let what = match kind {
-        MemoryKind::Device | MemoryKind::Pinned => return Ok(()),
-        MemoryKind::Mapped(_) if mapped => return Ok(()),
-        MemoryKind::Managed(_) if managed => return Ok(()),
-        MemoryKind::Mapped(_) => "mapped memory",
-        MemoryKind::Managed(_) => "managed memory",
-        _ => "allocating memory of this kind",
-    };
-    Err(Error::new(NAME, "allocate", ErrorKind::Unsupported { what }))
-}
-
 /// The grain is said, because HIP's own default depends on an environment variable.
 fn mapped_flags(options: MappedOptions, grain: Grain) -> u32 {
     let mut flags = hipHostMallocMapped;
@@ -326,11 +314,6 @@ fn is_out_of_memory(device: &RocDevice, status: Status, on_host: bool, bytes: us
         Status::OPERATING_SYSTEM => on_host,
         _ => false,
     }
-}
-
-fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
-    let memory = memory.unwrap_or_default();
-    Error::new(NAME, "allocate", ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory))
 }
 
 /// The address under which the device reaches page-locked memory. The device is current.

@@ -1,7 +1,7 @@
 //! Compiling source text to a code object for one device.
 
 use crate::{NAME, info, probe};
-use gpumem_core::{CompileOptions, Error, ErrorKind, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, Result, c_text};
 use gpumem_hip_sys::{Hiprtc, MissingSymbol, Version, hiprtcProgram, hiprtcResult};
 use parking_lot::Mutex;
 use std::{
@@ -155,7 +155,7 @@ impl Program {
         {
             return String::new();
         }
-        info::text(&log).trim_end().to_owned()
+        c_text::read(&log).trim_end().to_owned()
     }
 
     fn code(&self) -> Result<Vec<u8>> {

@@ -5,9 +5,9 @@ use crate::{
     buffer::Grain,
     device::RocDevice,
     hsa_runtime::{HsaStatus, Runtime},
-    info, probe, provenance,
+    probe, provenance,
 };
-use gpumem_core::{Error, ErrorKind, MemoryInfo, PciAddress, Result};
+use gpumem_core::{Error, ErrorKind, MemoryInfo, PciAddress, Result, c_text};
 use gpumem_hsa_sys::{
     Hsa, hsa_agent_info_t as Info, hsa_agent_t, hsa_amd_agent_info_s as AmdInfo,
     hsa_amd_memory_pool_info_t as PoolInfo, hsa_amd_memory_pool_t, hsa_amd_segment_t, hsa_device_type_t,
@@ -158,7 +158,7 @@ fn describe(hsa: &Hsa, raw: hsa_agent_t) -> Result<Agent> {
     };
     Ok(Agent {
         raw,
-        name: info::text(&name),
+        name: c_text::read(&name),
         kind,
         node: number(AmdInfo::HSA_AMD_AGENT_INFO_DRIVER_NODE_ID.0)?,
         pci,

@@ -1,11 +1,11 @@
 //! HIP's information about a device.
 
 use crate::{NAME, error::Status, probe::Driver};
-use gpumem_core::{Capabilities, DeviceInfo, PciAddress, process::page_size};
+use gpumem_core::{Capabilities, DeviceInfo, PciAddress, c_text, process::page_size};
 use gpumem_hip_sys::{Hip, HipLibrary, hipDeviceAttribute_t as Attribute, hipUUID};
 use std::{
     alloc::{Layout, alloc_zeroed},
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{c_char, c_int, c_void},
     ptr::null_mut,
     sync::OnceLock,
 };
@@ -49,7 +49,7 @@ pub(crate) fn describe(hip: &HipLibrary, ordinal: usize) -> Result<DeviceInfo, S
     Ok(DeviceInfo {
         backend: NAME,
         ordinal,
-        name: text(&name),
+        name: c_text::read(&name),
         // Older GPUs have none, and HIP then writes zeros.
         uuid: (has_uuid && uuid != [0; 16]).then_some(uuid),
         pci: Some(PciAddress {
@@ -66,15 +66,6 @@ pub(crate) fn describe(hip: &HipLibrary, ordinal: usize) -> Result<DeviceInfo, S
 /// The architecture without its features: `gfx90a` of `gfx90a:sramecc+:xnack-`.
 pub(crate) fn base(isa: &str) -> &str {
     isa.split(':').next().unwrap_or(isa)
-}
-
-/// A text that was written by C and ended with a zero.
-pub(crate) fn text(buffer: &[c_char]) -> String {
-    let bytes: Vec<u8> = buffer.iter().map(|byte| *byte as u8).collect();
-    CStr::from_bytes_until_nul(&bytes).map_or_else(
-        |_| String::from_utf8_lossy(&bytes).into_owned(),
-        |text| text.to_string_lossy().into_owned(),
-    )
 }
 
 /// What the backend needs to know beyond [`Capabilities`].

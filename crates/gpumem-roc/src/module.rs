@@ -9,13 +9,10 @@ use crate::{
 };
 use gpumem_core::{
     CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
+    c_text,
 };
 use gpumem_hip_sys::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
-use std::{
-    ffi::{CString, c_void},
-    ptr::null_mut,
-    sync::Arc,
-};
+use std::{ffi::c_void, ptr::null_mut, sync::Arc};
 
 /// A loaded program. Clones are the same program; the last one unloads it.
 #[derive(Debug, Clone)]
@@ -91,7 +88,7 @@ unsafe impl DriverModule<Roc> for RocModule {
         const OPERATION: &str = "hipModuleGetGlobal";
         let why = "the module has no variable of that name";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        let symbol = c_name(name).ok_or_else(missing)?;
+        let symbol = c_text::name(name).ok_or_else(missing)?;
         let Loaded { owner, raw, .. } = &*self.0;
         let device = &owner.device;
         let _current = owner.enter(OPERATION, "module")?;
@@ -111,7 +108,7 @@ unsafe impl DriverModule<Roc> for RocModule {
     fn kernel(&self, name: &str) -> Result<RocKernel> {
         const OPERATION: &str = "hipModuleGetFunction";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::NoSuchKernel { name: name.to_owned() });
-        let symbol = c_name(name).ok_or_else(missing)?;
+        let symbol = c_text::name(name).ok_or_else(missing)?;
         let Loaded { owner, raw, .. } = &*self.0;
         let (device, hip) = (&owner.device, owner.device.hip());
         let _current = owner.enter(OPERATION, "module")?;
@@ -135,11 +132,6 @@ unsafe impl DriverModule<Roc> for RocModule {
         let found = Function { module: self.clone(), function, max_group_size, shared_bytes };
         Ok(RocKernel(Arc::new(found)))
     }
-}
-
-/// A name for HIP, unless nothing can have it.
-fn c_name(name: &str) -> Option<CString> {
-    CString::new(name).ok().filter(|name| !name.is_empty())
 }
 
 /// One kernel of a module. Clones are the same kernel.
