@@ -258,7 +258,8 @@ fn written(
     let written = function.sig.ident.unraw().to_string();
     let shown = (attribute.name.is_none() && written != symbol).then(|| quote!(.shown_as(#written)));
     let shared = lower.shared.iter().map(|(element, extents)| {
-        quote!(bytes = __gpumem::Language::shared_end::<#element, _>(bytes, [#(const { #extents }),*]);)
+        let rank = extents.len();
+        quote!(bytes = __gpumem::Language::shared_end::<#element, #rank>(bytes, [#(const { #extents }),*]);)
     });
     let shared = lower.shares.map(|_| quote!(.shared_bytes({ let mut bytes = 0usize; #(#shared)* bytes })));
     let flags = &attribute.flags;

@@ -31,6 +31,7 @@ fn all() -> Vec<Text> {
     all.extend([
         text(features::past_the_dynamic_end()),
         text(features::settings()),
+        text(meanings::shared_indices()),
         text(saxpy()),
         text(axpb::<f32>()),
         text(axpb::<f64>()),

@@ -320,6 +320,11 @@ fn values_are_those_of_plain_rust() {
 }
 
 #[test]
+fn an_array_of_indices_is_read_before_what_changes_it() {
+    expect(meanings::shared_indices(), |_| 64_032);
+}
+
+#[test]
 fn keywords_of_cpp_can_be_names() {
     expect(cpp_words(), |n| n + 1 + 2 + 3 + 4 + 5);
     let source = cpp_words().source_text().unwrap().to_owned();

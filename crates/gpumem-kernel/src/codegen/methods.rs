@@ -53,15 +53,20 @@ unsafe impl Comparable for gpumem_runtime::Bool {}
 
 /// Types whose values `==` compares as device code does: numbers with numbers, between which no user can write a `PartialEq`, and any
 /// other type with itself.
+///
+/// # Safety
+/// `==` of the two compares the numbers that device code has.
 #[diagnostic::on_unimplemented(
     message = "kernels do not compare `{Self}` with `{U}`",
     label = "an enum is cast: `mode as u32`"
 )]
-pub trait Alike<U> {}
+pub unsafe trait Alike<U> {}
+// SAFETY: both are numbers.
 #[diagnostic::do_not_recommend]
-impl<T: Methods, U: Methods> Alike<U> for T {}
+unsafe impl<T: Methods, U: Methods> Alike<U> for T {}
+// SAFETY: both are one byte.
 #[diagnostic::do_not_recommend]
-impl Alike<gpumem_runtime::Bool> for gpumem_runtime::Bool {}
+unsafe impl Alike<gpumem_runtime::Bool> for gpumem_runtime::Bool {}
 
 /// A type that `T::from` makes, and of which it makes others.
 ///

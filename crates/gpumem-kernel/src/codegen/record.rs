@@ -167,8 +167,9 @@ macro_rules! __device_enum {
 
             // SAFETY: `derive(PartialEq)` compares the numbers of the variants, as device code does.
             unsafe impl $crate::codegen::Comparable for $name {}
+            // SAFETY: as above.
             #[diagnostic::do_not_recommend]
-            impl $crate::codegen::Alike<$name> for $name {}
+            unsafe impl $crate::codegen::Alike<$name> for $name {}
 
             // SAFETY: it is cast to this number, which is what device code has.
             #[diagnostic::do_not_recommend]

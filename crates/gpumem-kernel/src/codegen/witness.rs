@@ -112,6 +112,12 @@ impl Language {
     label = "kernels make a `Complex` with `new`",
     note = "write a record with its fields, or a function with `#[gpumem::device]`"
 )]
-pub trait NewComplex {}
+pub trait NewComplex: sealed::IsComplex {}
 
 impl<T> NewComplex for num_complex::Complex<T> {}
+
+mod sealed {
+    /// A type with the parts of C++.
+    pub trait IsComplex {}
+    impl<T> IsComplex for num_complex::Complex<T> {}
+}

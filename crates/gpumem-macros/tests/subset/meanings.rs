@@ -314,6 +314,12 @@ pub(crate) fn names_of_cpp(out: SliceMut<i64>) {
     out[global_id(0)] = value + end + INT_MAX + three.three as i64;
 }
 
+/// As a table of its own was called in C++.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn constant_0(out: SliceMut<i64>) {
+    out[global_id(0)] = STEPS[global_id(0) % 3];
+}
+
 /// Records of one name, in blocks of one function.
 pub(crate) fn records_of_blocks() -> gpumem::kernel::KernelDef<super::Integers> {
     #[gpumem::device]
@@ -375,7 +381,6 @@ pub(crate) fn indices_of_blocks(out: SliceMut<i64>) {
     let i = global_id(0);
     let mut grid = local::<i64>([2, 3]);
     let mut row = local::<i64>([2]);
-    let shared_grid = shared::<u32>([2, 3]);
     let places = [place(i), place(i + 1)];
     grid[{
         let row = i % 2;
@@ -389,27 +394,34 @@ pub(crate) fn indices_of_blocks(out: SliceMut<i64>) {
         let other = i % 2;
         1 - other
     }] += 17;
-    if local_id(0) < 6 {
-        shared_grid[[local_id(0) / 3, local_id(0) % 3]] = 0;
-    }
-    barrier(Local);
-    let mut at = [1, 0];
-    at[1] += 1;
-    shared_grid.atomic_add(at, {
-        at[0] = 0;
-        2u32
-    });
-    shared_grid.atomic_add(crossed(1), 1);
-    barrier(Local);
-    let sums = shared_grid[if i < 500 { [1, 1] } else { [0, 0] }] as i64 * 1000
-        + shared_grid[crossed(1)] as i64 * 100_000;
-    let mut total = sums + row[0] * 3 + row[1] * 5;
+    let mut total = row[0] * 3 + row[1] * 5;
     for a in 0..2usize {
         for b in 0..3usize {
             total = total * 3 + grid[[a, b]];
         }
     }
     out[i] = total;
+}
+
+/// The same of an array that is shared, with a value that changes the index.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn shared_indices(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let grid = shared::<u32>([2, 3]);
+    if local_id(0) < 6 {
+        grid[[local_id(0) / 3, local_id(0) % 3]] = 0;
+    }
+    barrier(Local);
+    let mut at = [1, 0];
+    at[1] += 1;
+    grid.atomic_add(at, {
+        at[0] = 0;
+        2u32
+    });
+    grid.atomic_add(crossed(1), 1);
+    barrier(Local);
+    out[i] =
+        grid[if i < 500 { [1, 1] } else { [0, 0] }] as i64 * 1000 + grid[crossed(1)] as i64 + at[0] as i64;
 }
 
 /// What is left of complex numbers.
@@ -495,6 +507,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             let called = STEPS[i as usize % 3] + i;
             called + i * 2 + 6 + 15 + 28 + 55 + 78 + 119 + 152 + 207 + 319 + 9 + 1 + 10
         }),
+        (constant_0(), |i| STEPS[i as usize % 3]),
         (records_of_blocks(), |i| i * 2 + 4300),
         (indices_of_blocks(), |i| {
             let i = i as usize;
@@ -506,7 +519,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             grid[(i + 1) % 2][(i + 1) % 3] += 11;
             row[i % 2] = 13;
             row[1 - i % 2] += 17;
-            let sums = 64 * 1000 + 32 * 100_000 + row[0] * 3 + row[1] * 5;
+            let sums = row[0] * 3 + row[1] * 5;
             grid.iter().flatten().fold(sums, |total, element| total * 3 + element)
         }),
         (complex_rests(), |i| {

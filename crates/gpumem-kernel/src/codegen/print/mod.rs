@@ -130,7 +130,12 @@ impl PrintedProgram {
             self.constants.iter().enumerate().filter(|(_, constant)| constant.is_table())
         {
             let (ty, table) = (&constant.info.name, body.table(number));
-            let _ = writeln!(out, "__constant__ {ty} {table} = {};", constant.literal);
+            let table = format!("__constant__ {ty} {table} = {};", constant.literal);
+            let _ = match prefix {
+                // A kernel may have any name.
+                "" => writeln!(out, "namespace functions {{ {table} }}"),
+                _ => writeln!(out, "{table}"),
+            };
         }
         let parameter =
             |parameter: &Parameter| format!("{} {}", parameter.info.name, variable(parameter.name));
@@ -173,10 +178,9 @@ impl Body<'_> {
         format!("{}constant_{number}", self.prefix)
     }
 
-    /// The same where it is used: with its namespace, as a variable of the user's may have its name.
+    /// The same where it is used.
     fn table_from_body(&self, number: usize) -> String {
-        let namespace = if self.prefix.is_empty() { "" } else { "functions" };
-        format!("{namespace}::{}", self.table(number))
+        format!("functions::{}", self.table(number))
     }
 }
 

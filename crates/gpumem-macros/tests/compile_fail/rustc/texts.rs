@@ -18,6 +18,21 @@ impl DeviceConst for Record {
     }
 }
 
+/// Compares itself with numbers.
+#[derive(Clone, Copy, PartialEq, gpumem::DeviceRecord)]
+#[repr(u32)]
+enum Mode {
+    On,
+}
+
+impl PartialEq<u32> for Mode {
+    fn eq(&self, _: &u32) -> bool {
+        false
+    }
+}
+
+impl gpumem::kernel::codegen::Alike<u32> for Mode {}
+
 enum Evil {}
 
 impl DeviceFunction for Evil {
