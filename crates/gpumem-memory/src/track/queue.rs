@@ -56,7 +56,8 @@ impl<B: Backend> Queue<B> {
         Some(WaitTarget::Event { submission: *submission, recorded: recorded.clone() })
     }
 
-    /// Makes the stream wait for an event of the timeline `of`, and remembers that.
+    /// Makes the stream wait for an event of the timeline `of`, and remembers that. `false` if no driver connects the two: the
+    /// host has to wait, without the lock of the queue.
     #[inline]
     pub(super) fn wait_for(
         &mut self,
@@ -64,14 +65,13 @@ impl<B: Backend> Queue<B> {
         of: u64,
         submission: u64,
         recorded: &RecordedEvent<B>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "wait")) };
-        if wait_on_stream::<B>(raw, recorded, context)? {
-            context.counters.count_wait();
+        let waits = wait_on_stream::<B>(raw, recorded, context)?;
+        if waits {
+            self.note_seen(of, submission);
         }
-        // Also where the host has waited: the work is done either way.
-        self.note_seen(of, submission);
-        Ok(())
+        Ok(waits)
     }
 
     #[inline]
@@ -119,30 +119,29 @@ impl<B: Backend> Queue<B> {
     }
 }
 
-/// Makes the stream wait for the event; where the two belong to different backends, the host waits instead. Whether
-/// the stream does.
+/// Makes the stream wait for the event. `false` if the two belong to different backends: the host has to wait, without a lock.
 #[inline]
 pub(super) fn wait_on_stream<B: Backend>(
     raw: &B::Stream,
     recorded: &RecordedEvent<B>,
     context: &DeviceContext<B>,
 ) -> Result<bool> {
-    let Some(event) = recorded.event() else { return Ok(false) };
+    let Some(event) = recorded.event() else { return Ok(true) };
     match raw.wait(event) {
-        Ok(()) => Ok(true),
-        Err(error) => wait_on_host(event, context, error).map(|()| false),
+        Ok(()) => {
+            context.counters.count_wait();
+            Ok(true)
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::BackendMismatch { .. }) => Ok(false),
+        Err(error) => context.note_loss(Err(error)),
     }
 }
 
+/// Makes the host wait for the event. The caller holds no lock: what it waits for may be code of the user's.
 #[cold]
-fn wait_on_host<B: Backend>(event: &B::Event, context: &DeviceContext<B>, error: Error) -> Result<()> {
-    match error.kind() {
-        ErrorKind::BackendMismatch { .. } => {
-            blocking::may_block("wait")?;
-            event.synchronize()
-        }
-        _ => context.note_loss(Err(error)),
-    }
+pub(super) fn wait_on_host<B: Backend>(recorded: &RecordedEvent<B>) -> Result<()> {
+    blocking::may_block("wait")?;
+    recorded.event().map_or(Ok(()), Event::synchronize)
 }
 
 #[cold]

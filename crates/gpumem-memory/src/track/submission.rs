@@ -1,13 +1,13 @@
 //! The one way to submit work to a stream: after everything that the work conflicts with.
 
 use super::{
-    Access, Timeline,
+    Access, RecordedEvent, Timeline,
     access_log::LoggedAccess,
     locked_logs::{LockedLog, LockedLogs},
     queue::{Queue, WaitTarget, stale},
 };
 use crate::sync::ShortMutexGuard;
-use gpumem_core::{Backend, Result, StreamKind};
+use gpumem_core::{Backend, Error, Result, StreamKind};
 use std::sync::Arc;
 
 /// A submission index of a queue, which is locked until the work is enqueued.
@@ -18,7 +18,46 @@ pub(super) struct SubmissionGuard<'a, B: Backend> {
     pub(super) is_lent: bool,
 }
 
+/// A use that no driver makes the stream wait for, so that the host has to, without any lock.
+pub(super) struct Unordered<B: Backend> {
+    pub(super) by: Arc<Timeline<B>>,
+    pub(super) submission: u64,
+    /// An event after it, if there is one.
+    pub(super) recorded: Option<Arc<RecordedEvent<B>>>,
+}
+
+/// Why a submission could not begin.
+pub(super) enum Hindrance<B: Backend> {
+    Failed(Error),
+    Unordered(Unordered<B>),
+}
+
+impl<B: Backend> From<Error> for Hindrance<B> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl<B: Backend> Timeline<B> {
+    /// Calls `begin`, which locks logs and the queue, until the host has waited for all that it must wait for itself: for work of
+    /// another backend, say. No lock is held meanwhile: that work may be code of the user's, which asks for one.
+    #[inline(always)]
+    pub(super) fn after_host_waits<R>(
+        &self,
+        operation: &'static str,
+        mut begin: impl FnMut() -> Result<R, Hindrance<B>>,
+    ) -> Result<R> {
+        loop {
+            match begin() {
+                Ok(begun) => return Ok(begun),
+                Err(Hindrance::Failed(error)) => return Err(error),
+                Err(Hindrance::Unordered(earlier)) => {
+                    self.wait_before_use(&earlier).map_err(|error| error.in_operation(operation))?
+                }
+            }
+        }
+    }
+
     /// Waits for everything that the uses conflict with, takes the next submission index, and notes the uses under it.
     /// The result holds the lock of the queue until the work is enqueued; the logs are locked for a shorter time. All
     /// state is read and written before the driver call, which evicts most of it from the caches.
@@ -30,6 +69,15 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         accesses: &[Access<'_, B>],
     ) -> Result<SubmissionGuard<'_, B>> {
+        self.after_host_waits(operation, || self.try_begin_submission(operation, accesses))
+    }
+
+    #[inline(always)]
+    fn try_begin_submission(
+        self: &Arc<Self>,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+    ) -> Result<SubmissionGuard<'_, B>, Hindrance<B>> {
         match accesses {
             [only] => {
                 return self.begin_submission_of(operation, [LockedLog::one(self, operation, only)?]);
@@ -51,7 +99,7 @@ impl<B: Backend> Timeline<B> {
         self: &'a Arc<Self>,
         operation: &'static str,
         mut all: [LockedLog<'_, B>; USES],
-    ) -> Result<SubmissionGuard<'a, B>> {
+    ) -> Result<SubmissionGuard<'a, B>, Hindrance<B>> {
         // After the logs, which the caller has locked. From here to the end of the driver's call: index order is queue order.
         let mut queue = self.queue.lock();
         let submission = queue.submission + 1;
@@ -72,10 +120,10 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         mut logs: LockedLogs<'_, '_, B>,
         queue: ShortMutexGuard<'a, Queue<B>>,
-    ) -> Result<SubmissionGuard<'a, B>> {
+    ) -> Result<SubmissionGuard<'a, B>, Hindrance<B>> {
         let mut queue = self.wait_for_dependencies(operation, queue, &mut logs)?;
         if queue.raw.is_none() {
-            return Err(stale(&self.context, operation));
+            return Err(stale(&self.context, operation).into());
         }
         // Only now: a stream that could not be made to wait has given out no index.
         queue.submission += 1;
@@ -110,7 +158,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         mut logs: LockedLogs<'_, '_, B>,
         begin: impl FnOnce(&mut Queue<B>) -> Result<R>,
-    ) -> Result<R> {
+    ) -> Result<R, Hindrance<B>> {
         // After the logs, as in `begin_submission`.
         let mut queue = self.queue.lock();
         let begun = begin(&mut queue)?;
@@ -125,13 +173,16 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         queue: ShortMutexGuard<'a, Queue<B>>,
         logs: &mut LockedLogs<'_, '_, B>,
-    ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+    ) -> Result<ShortMutexGuard<'a, Queue<B>>, Hindrance<B>> {
         // First: the look at what is settled sees fewer uses then.
         logs.compact();
         if logs.are_settled(self, |id, submission| queue.has_waited_for(id, submission)) {
             return Ok(queue);
         }
-        self.wait_for_all(queue, logs).map_err(|error| error.in_operation(operation))
+        self.wait_for_all(queue, logs).map_err(|hindrance| match hindrance {
+            Hindrance::Failed(error) => error.in_operation(operation).into(),
+            unordered => unordered,
+        })
     }
 
     /// Makes the stream wait for other timelines, as far as it has not done so before.
@@ -140,7 +191,7 @@ impl<B: Backend> Timeline<B> {
         &'a self,
         mut queue: ShortMutexGuard<'a, Queue<B>>,
         logs: &LockedLogs<'_, '_, B>,
-    ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+    ) -> Result<ShortMutexGuard<'a, Queue<B>>, Hindrance<B>> {
         for (access, log) in logs.each() {
             for LoggedAccess { by: of, submission, .. } in log.conflicts(&access.extent, access.write) {
                 // A wait for one use often covers the next one: an event covers all earlier work.
@@ -153,11 +204,18 @@ impl<B: Backend> Timeline<B> {
                 // Another thread holds that lock. Before blocking on it this one releases its own, which the other may be
                 // waiting for.
                 drop(queue);
-                let point = of.wait_target(*submission)?;
+                let unordered = |submission, recorded| {
+                    Hindrance::Unordered(Unordered { by: of.clone(), submission, recorded })
+                };
+                let Some(target) = of.try_wait_target(*submission)? else {
+                    return Err(unordered(*submission, None));
+                };
                 // The other queue is unlocked again: at no time does a thread wait for one while it holds another.
                 queue = self.queue.lock();
-                if let WaitTarget::Event { submission, recorded } = point {
-                    queue.wait_for(&self.context, of.id(), submission, &recorded)?;
+                if let WaitTarget::Event { submission, recorded } = target {
+                    if !queue.wait_for(&self.context, of.id(), submission, &recorded)? {
+                        return Err(unordered(submission, Some(recorded)));
+                    }
                     self.context.recorder.waited(self.id(), of.id(), submission);
                 }
             }
@@ -185,8 +243,10 @@ impl<B: Backend> Timeline<B> {
                 None => return Ok(false),
             },
         };
-        queue.wait_for(&self.context, of.id(), *covers, recorded)?;
-        self.context.recorder.waited(self.id(), of.id(), *covers);
-        Ok(true)
+        let waits = queue.wait_for(&self.context, of.id(), *covers, recorded)?;
+        if waits {
+            self.context.recorder.waited(self.id(), of.id(), *covers);
+        }
+        Ok(waits)
     }
 }

@@ -115,13 +115,12 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     #[inline]
     fn lend_with(
         &self,
-        begin: impl FnOnce(&Arc<Timeline<B>>, &mut Queue<B>) -> Result<RawStream>,
+        begin: impl Fn(&Arc<Timeline<B>>, &mut Queue<B>) -> Result<RawStream>,
     ) -> Result<LentStream<'s, 'a, B>> {
         self.refuse_poisoned()?;
         let Self { timeline, work, operation, accesses } = *self;
-        let begin = |queue: &mut Queue<B>| begin(timeline, queue);
         let wait = |logs: LockedLogs<'_, '_, B>| {
-            let handle = timeline.begin_and_wait(operation, logs, begin)?;
+            let handle = timeline.begin_and_wait(operation, logs, |queue| begin(timeline, queue))?;
             let announces = accesses.iter().any(|access| access.memory.may_get_other_handles());
             if announces {
                 for Access { memory, extent, write, .. } in accesses {
@@ -130,15 +129,17 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             }
             Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle, announces })
         };
-        let both = match accesses {
-            [first, second] => LockedLog::two(timeline, operation, [first, second])?,
-            _ => None,
-        };
-        let lent = match (accesses, both) {
-            ([only], _) => wait(LockedLogs(&mut [LockedLog::one(timeline, operation, only)?])),
-            (_, Some(mut both)) => wait(LockedLogs(&mut both)),
-            (_, None) => wait(LockedLogs(&mut LockedLog::all(timeline, operation, accesses)?)),
-        }?;
+        let lent = timeline.after_host_waits(operation, || {
+            let both = match accesses {
+                [first, second] => LockedLog::two(timeline, operation, [first, second])?,
+                _ => None,
+            };
+            match (accesses, both) {
+                ([only], _) => wait(LockedLogs(&mut [LockedLog::one(timeline, operation, only)?])),
+                (_, Some(mut both)) => wait(LockedLogs(&mut both)),
+                (_, None) => wait(LockedLogs(&mut LockedLog::all(timeline, operation, accesses)?)),
+            }
+        })?;
         // The host may have waited for work that failed.
         self.refuse_poisoned_meanwhile()?;
         Ok(lent)

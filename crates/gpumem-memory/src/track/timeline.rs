@@ -6,7 +6,8 @@ use super::{
     callbacks::Callbacks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
-    queue::{Queue, WaitTarget, stale, wait_on_stream},
+    queue::{Queue, WaitTarget, stale, wait_on_host, wait_on_stream},
+    submission::Unordered,
 };
 use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
 use gpumem_core::{
@@ -189,29 +190,49 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Returns an event that covers `submission`: an existing one, or one recorded now.
+    /// Returns an event that covers `submission`: an existing one, or one recorded now. May make the host wait.
     pub fn wait_target(&self, submission: u64) -> Result<WaitTarget<B>> {
+        match self.try_wait_target(submission)? {
+            Some(target) => Ok(target),
+            None => self.wait_for_everything(submission).map(|()| WaitTarget::Complete),
+        }
+    }
+
+    /// As [`wait_target`](Self::wait_target), without a wait of the host. `None` if that is the only way.
+    pub(super) fn try_wait_target(&self, submission: u64) -> Result<Option<WaitTarget<B>>> {
         if self.is_complete(submission) || self.is_stale() {
-            return Ok(WaitTarget::Complete);
+            return Ok(Some(WaitTarget::Complete));
         }
         // The index is looked up and its event recorded under one lock: no later work comes into the event.
         let mut queue = self.queue.lock();
         if let Some(point) = queue.event_for(submission) {
-            return Ok(point);
+            return Ok(Some(point));
         }
         match self.record(&mut queue) {
-            Ok(()) => Ok(queue.event_for(submission).unwrap_or(WaitTarget::Complete)),
-            Err(error) if self.is_whole_device && is_unsupported(&error) => {
-                // The host waits without the lock: other threads may lend memory meanwhile.
-                drop(queue);
-                // This device cannot record an event after all streams, so the host waits for all of them.
-                let wait_outcome = self.wait_host(submission);
-                match wait_outcome.done {
-                    true => Ok(WaitTarget::Complete),
-                    false => Err(wait_outcome.result.err().unwrap_or(error)),
-                }
-            }
+            Ok(()) => Ok(Some(queue.event_for(submission).unwrap_or(WaitTarget::Complete))),
+            Err(error) if self.is_whole_device && is_unsupported(&error) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the host wait for `submission`, because the device cannot record an event after all streams. The caller holds no
+    /// lock.
+    fn wait_for_everything(&self, submission: u64) -> Result<()> {
+        let wait_outcome = self.wait_host(submission);
+        if wait_outcome.done { Ok(()) } else { wait_outcome.result }
+    }
+
+    /// Makes the host wait for a use that a stream cannot be made to wait for. The caller holds no lock.
+    pub(super) fn wait_before_use(&self, earlier: &Unordered<B>) -> Result<()> {
+        let Unordered { by, submission, recorded } = earlier;
+        match recorded {
+            Some(recorded) => {
+                wait_on_host(recorded)?;
+                by.note_complete(*submission);
+                self.context.recorder.waited(self.id, by.id, *submission);
+                Ok(())
+            }
+            None => by.wait_for_everything(*submission),
         }
     }
 
@@ -297,7 +318,10 @@ impl<B: Backend> Timeline<B> {
     /// Makes the stream wait for an event of another timeline.
     pub fn wait_for(&self, of: u64, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
         // Its own queue alone: the event was taken from the other one before.
-        self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
+        let waits = self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
+        if !waits {
+            wait_on_host(recorded)?;
+        }
         self.context.recorder.waited(self.id, of, submission);
         Ok(())
     }
@@ -344,10 +368,7 @@ impl<B: Backend> Timeline<B> {
             }
         }
         let Some((_, recorded)) = queue.events.find(submission) else { return Ok(false) };
-        if wait_on_stream::<B>(stream, recorded, context)? {
-            context.counters.count_wait();
-        }
-        Ok(true)
+        wait_on_stream::<B>(stream, recorded, context)
     }
 
     /// Makes a stream of others, which `context` is the device of, wait for `submission`.
@@ -357,12 +378,12 @@ impl<B: Backend> Timeline<B> {
         context: &DeviceContext<B>,
         stream: &B::Stream,
     ) -> Result<()> {
-        if let WaitTarget::Event { recorded, .. } = self.wait_target(submission)?
-            && wait_on_stream::<B>(stream, &recorded, context)?
-        {
-            context.counters.count_wait();
+        match self.wait_target(submission)? {
+            WaitTarget::Event { recorded, .. } if !wait_on_stream::<B>(stream, &recorded, context)? => {
+                wait_on_host(&recorded)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Ends the timeline: leaves a last event that all its submission indexes resolve to, and returns the driver's

@@ -5,6 +5,7 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_integration::calling;
 use gpumem_kernel::config_for_items;
 use gpumem_runtime::{Device, DeviceArray, Stream};
+use host_double::{Double, DoubleOptions};
 use ndarray::{Array1, Ix1};
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -120,4 +121,34 @@ fn a_body_may_ask_its_own_stream_on_every_schedule() {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("a body waits for itself"),
         Err(mpsc::RecvTimeoutError::Disconnected) => panic!("a call was refused"),
     }
+}
+
+/// A copy to a device of another backend waits on the host for the kernel. Its body may ask the stream of the copy.
+#[test]
+fn a_body_may_ask_a_stream_that_waits_for_it_from_another_backend() {
+    let open = |name, is_direct| {
+        let options = DoubleOptions { name, is_direct, is_packing: is_direct, ..DoubleOptions::default() };
+        Device::<Double>::from_raw(Double::open_with(&options).unwrap())
+    };
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (near, gpu) = (open("near", true), open("gpu", false));
+        let (from, to) = (near.stream().unwrap(), gpu.stream().unwrap());
+        let mut source = near.to_device(&[1_u32; 64]).unwrap();
+        let mut copy = gpu.device_array::<u32, _>(64).unwrap();
+        let (said, answer) = mpsc::channel();
+        let asked = to.clone();
+        let kernel = calling(move || {
+            // By then the copy waits.
+            std::thread::sleep(Duration::from_millis(100));
+            said.send(asked.query().is_ok()).unwrap();
+        });
+        let kernel = kernel.load(&near).unwrap();
+        kernel.launch(&from, &config_for_items([1, 1, 1], [1, 1, 1]), (0,)).unwrap();
+        from.fill(&mut source, 7).unwrap();
+        to.copy_to_device(&mut copy, &source).unwrap();
+        let seen = copy.copy_to_host().unwrap().to_vec();
+        done.send((answer.recv().unwrap(), seen)).unwrap();
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok((true, vec![7; 64])));
 }
