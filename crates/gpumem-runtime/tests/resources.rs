@@ -266,6 +266,24 @@ fn resources_with_arrays_are_at_most_64() {
     assert_eq!(alive.load(Ordering::SeqCst), 2, "the one before serves until the next one has its place");
 }
 
+/// Blocks that a reset has taken do not keep the places of their resources.
+#[test]
+fn a_reset_gives_the_places_of_resources_back() {
+    let (device, _) = device();
+    let alive = Arc::default();
+    for _ in 0..70 {
+        device.set_memory_resource(MemoryKind::Device, Counted::new(device.driver_memory(), &alive)).unwrap();
+        let stream = device.stream().unwrap();
+        let (kept, dropped) =
+            (stream.to_device(&[1u8; 100]).unwrap(), stream.to_device(&[2u8; 100]).unwrap());
+        drop(dropped);
+        // SAFETY: nothing else uses the device.
+        unsafe { device.reset() }.unwrap();
+        drop(kept);
+    }
+    assert!(alive.load(Ordering::SeqCst) <= 64);
+}
+
 #[test]
 fn the_report_gives_no_user_name_to_the_librarys_memory() {
     let device: Device<Host> = Device::open("host").unwrap();

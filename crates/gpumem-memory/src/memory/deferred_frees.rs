@@ -335,6 +335,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
     let Pending { item, generation } = pending;
     if generation != core.generation() && !matches!(*item, DeferredFree::Foreign { .. }) {
         // The reset has freed it already. Foreign memory is returned to its owner, unless another device still uses it.
+        note_lost(core, &item);
         return FreeOutcome::Done(Ok(()));
     }
     if let Some(uses) = item.uses()
@@ -348,6 +349,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
                 bytes = item.bytes(),
                 "memory is leaked: its last use cannot be proven to be over"
             );
+            note_lost(core, &item);
             return FreeOutcome::Done(Ok(()));
         }
     }
@@ -379,6 +381,15 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             drop(module);
             FreeOutcome::Done(Ok(()))
         }
+    }
+}
+
+/// Tells the resource of a block that it does not come back.
+fn note_lost<B: Backend>(core: &DeviceCore<B>, item: &DeferredFree<B>) {
+    if let DeferredFree::Memory { resource, .. } = item
+        && let Some(resource) = core.memory.get(*resource)
+    {
+        resource.note_lost_block();
     }
 }
 

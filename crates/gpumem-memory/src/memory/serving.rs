@@ -166,6 +166,13 @@ impl<B: Backend> Serving<'_, B> {
         outcome?
     }
 
+    /// Notes that a block does not come back: a reset has taken its memory, or it is leaked.
+    pub fn note_lost_block(&self) {
+        if let Self::Foreign(foreign) = self {
+            foreign.take_back();
+        }
+    }
+
     /// As [`MemoryResource::trim`].
     pub(crate) fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
         let outcome = self.call("trim", |resource| resource.trim(how, failed));

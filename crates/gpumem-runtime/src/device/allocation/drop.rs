@@ -49,13 +49,14 @@ impl<B: Backend> Allocation<B> {
             None => core.recorder.freed(self.id(), self.kind(), self.len()),
             Some(extra) => self.end_extra(&extra),
         }
+        let resource = core.memory.get(self.resource)?;
         if self.generation() != core.generation() {
             // The reset has taken it.
+            resource.note_lost_block();
             self.forget_poison();
             mem::forget(self.block.take());
             return None;
         }
-        let resource = core.memory.get(self.resource)?;
         let log = self.tracked.log_mut();
         let block = self.block.as_mut()?;
         log.drain_pending(|timeline, submission| block.add_use(timeline, submission));
