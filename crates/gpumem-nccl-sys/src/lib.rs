@@ -46,10 +46,10 @@ mod version;
 pub use bindings::*;
 pub use config::{Config, Field, UNSET};
 pub use failure::{Failure, name};
-pub use gpumem_hsa_sys::{Attempt, LoadError, MissingSymbol, Refusal};
+pub use gpumem_rocm_sys::{Attempt, LoadError, MissingSymbol, Refusal};
 pub use library::{Library, load};
 pub use rccl::Rccl;
 pub use search::{Engine, Environment, Places, add_folder};
 pub use version::Version;
 
-use gpumem_hsa_sys::functions;
+use gpumem_rocm_sys::functions;

@@ -6,7 +6,7 @@ use crate::{
 };
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use gpumem_hsa_sys::open;
+use gpumem_rocm_sys::open;
 use std::path::{Path, PathBuf};
 
 /// A function by which the library is known. It needs no device.

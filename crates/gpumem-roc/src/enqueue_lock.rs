@@ -1,6 +1,6 @@
 //! Calls that ROCm 5 must not get at the same time.
 
-use gpumem_hip_sys::Version;
+use gpumem_rocm_sys::hip::Version;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Calls that enqueue hold the lock shared; calls that wait for the whole device, as freeing memory does, hold it

@@ -2,7 +2,10 @@
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind, MemoryInfo};
-use gpumem_hip_sys::{Hip, MissingSymbol, hipError_t};
+use gpumem_rocm_sys::{
+    MissingSymbol,
+    hip::{Hip, hipError_t},
+};
 use std::{ffi::CStr, sync::OnceLock};
 
 /// The HIP that was loaded, for its names of errors.
@@ -109,11 +112,11 @@ impl From<Result<hipError_t, MissingSymbol>> for Status {
     }
 }
 
-impl From<gpumem_hip_sys::Failure> for Status {
-    fn from(failure: gpumem_hip_sys::Failure) -> Self {
+impl From<gpumem_rocm_sys::hip::Failure> for Status {
+    fn from(failure: gpumem_rocm_sys::hip::Failure) -> Self {
         match failure {
-            gpumem_hip_sys::Failure::Missing(_) => Self::MISSING,
-            gpumem_hip_sys::Failure::Status(status) => status.into(),
+            gpumem_rocm_sys::hip::Failure::Missing(_) => Self::MISSING,
+            gpumem_rocm_sys::hip::Failure::Status(status) => status.into(),
         }
     }
 }

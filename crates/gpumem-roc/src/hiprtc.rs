@@ -2,7 +2,10 @@
 
 use crate::{NAME, info, probe};
 use gpumem_core::{CompileOptions, Error, ErrorKind, Result, c_text};
-use gpumem_hip_sys::{Hiprtc, MissingSymbol, Version, hiprtcProgram, hiprtcResult};
+use gpumem_rocm_sys::{
+    MissingSymbol,
+    hip::{Hiprtc, Version, hiprtcProgram, hiprtcResult},
+};
 use parking_lot::Mutex;
 use std::{
     ffi::{CString, c_char, c_int},

@@ -2,7 +2,10 @@
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind, MemoryInfo, Result};
-use gpumem_hsa_sys::{Hsa, MissingSymbol, hsa_status_t};
+use gpumem_rocm_sys::{
+    MissingSymbol,
+    hsa::{Hsa, hsa_status_t},
+};
 use std::fmt;
 
 /// The HSA runtime, initialised in this process.

@@ -1,8 +1,8 @@
 //! The kernels of strided copies that a device has loaded.
 
 use gpumem_core::Result;
-use gpumem_hip_sys::hipFunction_t;
 use gpumem_layout::pack::{PackKernel, UNITS};
+use gpumem_rocm_sys::hip::hipFunction_t;
 use parking_lot::Mutex;
 use std::{any::Any, fmt, sync::Arc};
 

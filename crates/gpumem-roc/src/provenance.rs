@@ -5,8 +5,11 @@ use crate::{
     hsa_runtime::{HsaStatus, Runtime},
     probe,
 };
-use gpumem_hip_sys::Hip;
-use gpumem_hsa_sys::{Hsa, MissingSymbol, hsa_status_t};
+use gpumem_rocm_sys::hip::Hip;
+use gpumem_rocm_sys::{
+    MissingSymbol,
+    hsa::{Hsa, hsa_status_t},
+};
 use std::{ffi::c_void, ptr::with_exposed_provenance_mut};
 
 /// The origin of memory, which decides how it is freed. The address is the one that was returned.

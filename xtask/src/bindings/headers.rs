@@ -57,7 +57,7 @@ impl Headers {
 pub(super) const HEADERS: &[Headers] = &[
     NCCL,
     Headers {
-        output: "crates/gpumem-hip-sys/src/bindings.rs",
+        output: "crates/gpumem-rocm-sys/src/hip/bindings.rs",
         includes: &["hip/hip_runtime_api.h", "hip/hiprtc.h"],
         defines: &["__HIP_PLATFORM_AMD__"],
         place: Place::System,
@@ -134,7 +134,7 @@ pub(super) const HEADERS: &[Headers] = &[
         opaque: &["hipDeviceArch_t", "hipArray"],
     },
     Headers {
-        output: "crates/gpumem-hsa-sys/src/bindings.rs",
+        output: "crates/gpumem-rocm-sys/src/hsa/bindings.rs",
         includes: &["hsa/hsa.h", "hsa/hsa_ext_amd.h"],
         defines: &[],
         place: Place::System,

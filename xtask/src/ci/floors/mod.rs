@@ -120,7 +120,7 @@ fn lines(folder: &Path) -> Result<usize> {
 }
 
 fn is_generated(file: &Path) -> bool {
-    file.ends_with("src/bindings.rs")
+    file.ends_with("bindings.rs")
 }
 
 #[cfg(test)]

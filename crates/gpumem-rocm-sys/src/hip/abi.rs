@@ -10,9 +10,9 @@
 //!
 //! Numbers of errors, attributes, flags and copy kinds have stayed as they are.
 
-use crate::{Hip, HipLibrary, hipDeviceProp_t, hipError_t, hipMemoryType, hipPointerAttribute_t};
+use super::{Hip, HipLibrary, hipDeviceProp_t, hipError_t, hipMemoryType, hipPointerAttribute_t};
+use crate::{MissingSymbol, functions};
 use core::ffi::{CStr, c_char, c_int};
-use gpumem_hsa_sys::{MissingSymbol, functions};
 
 functions! {
     /// Functions of HIP that ROCm 5.2 does not have.
@@ -276,7 +276,7 @@ mod tests {
         ] {
             assert_eq!(kind.number(V5), Some(number));
         }
-        assert_eq!(V5.ipc_lazy_peer_access(), crate::hipIpcMemLazyEnablePeerAccess);
+        assert_eq!(V5.ipc_lazy_peer_access(), crate::hip::hipIpcMemLazyEnablePeerAccess);
         assert_eq!([V6, V7].map(Version::ipc_lazy_peer_access), [1, 1]);
     }
 }

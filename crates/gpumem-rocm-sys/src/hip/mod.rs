@@ -1,23 +1,5 @@
-//! HIP and hipRTC, found at run time.
-//!
-//! * [`Hip`] and [`Hiprtc`] are tables of functions. Each function is looked up for itself: one that is missing is an
-//!   error of its call, so that an older library still serves for everything else.
-//! * Types and constants are made by bindgen from the headers of ROCm 5.2 (`cargo xtask bindings`). C enums are
-//!   integers with named values, because a library may answer with a value that the headers do not have.
-//! * What ROCm 6 and 7 changed is in [`Version`], [`MemoryType`], [`architecture`] and [`load_hiprtc`]; everything else
-//!   that is declared here has kept its layout, its numbers and its meaning from 5.2 to 7.2.
-//!
-//! ```no_run
-//! use gpumem_hip_sys::{Places, hipError_t, load};
-//!
-//! let hip = load(&Places::from_environment())?;
-//! let mut count = 0;
-//! // SAFETY: a place for a number.
-//! let status = unsafe { hip.functions.hipGetDeviceCount(&mut count) }?;
-//! assert_eq!(status, hipError_t::hipSuccess);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-#![cfg_attr(docsrs, feature(doc_cfg))]
+//! HIP and hipRTC. What ROCm 6 and 7 changed is in [`Version`], [`MemoryType`], [`architecture`] and [`load_hiprtc`]; everything
+//! else that is declared here has kept its layout, its numbers and its meaning from 5.2 to 7.2.
 
 mod abi;
 #[allow(
@@ -36,9 +18,8 @@ mod bindings;
 
 pub use abi::{Failure, HipLater, MemoryType, Pointer, Version, architecture, hipDeviceProp_tR0600, pointer};
 pub use bindings::*;
-pub use gpumem_hsa_sys::{Attempt, LoadError, Loaded, MissingSymbol, Places, Refusal};
 
-use gpumem_hsa_sys::{find, functions};
+use crate::{Attempt, LoadError, Loaded, Places, Refusal, find};
 
 /// Names of HIP's library: a new version number with each major version of ROCm. The newest known one comes first,
 /// and the name without a number, which may mean any version, last.

@@ -1,22 +1,14 @@
-//! The HSA runtime of ROCm, found at run time.
-//!
-//! * [`Hsa`] is a table of its functions. Each is looked up for itself: one that is missing is an error of its call, so
-//!   that an older library still serves for everything else.
-//! * Types and constants are made by bindgen from the headers of ROCm 5.2 (`cargo xtask bindings`). The interface only
-//!   grows: what these headers declare is in every later version. C enums are integers with named values, because a
-//!   library may answer with a value that the headers do not have.
-//! * [`Places`] knows where the libraries of ROCm are looked for; HIP's are found by the same rule.
+//! The HSA runtime of ROCm. Its interface only grows: what the headers of ROCm 5.2 declare is in every later version.
 //!
 //! ```no_run
-//! use gpumem_hsa_sys::{Places, hsa_status_t, load};
+//! use gpumem_rocm_sys::{Places, hsa};
 //!
-//! let hsa = load(&Places::from_environment())?;
+//! let library = hsa::load(&Places::from_environment())?;
 //! // SAFETY: the function has no preconditions.
-//! let status = unsafe { hsa.functions.hsa_init() }?;
-//! assert_eq!(status, hsa_status_t::HSA_STATUS_SUCCESS);
+//! let status = unsafe { library.functions.hsa_init() }?;
+//! assert_eq!(status, hsa::hsa_status_t::HSA_STATUS_SUCCESS);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[allow(
     missing_docs,
@@ -31,15 +23,10 @@
     reason = "generated, in the names of the library"
 )]
 mod bindings;
-mod search;
-mod table;
 
 pub use bindings::*;
-pub use search::{Attempt, Environment, LoadError, Loaded, Places, Refusal, find, installed, open};
-pub use table::MissingSymbol;
 
-#[doc(hidden)]
-pub use libloading;
+use crate::{LoadError, Loaded, Places, find};
 
 /// Names of the library: one version number from ROCm 1 to ROCm 7.
 pub const NAMES: &[&str] = &["libhsa-runtime64.so.1", "libhsa-runtime64.so"];

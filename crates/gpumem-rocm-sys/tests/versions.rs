@@ -2,11 +2,13 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use gpumem_hip_sys::{
-    Failure, HipLibrary, Hiprtc, Loaded, MemoryType, MissingSymbol, Places, Pointer, Refusal, Version,
-    architecture, hipError_t, load, load_hiprtc, pointer,
+use gpumem_rocm_sys::{
+    Environment, Loaded, MissingSymbol, Places, Refusal,
+    hip::{
+        Failure, HipLibrary, Hiprtc, MemoryType, Pointer, Version, architecture, hipError_t, load,
+        load_hiprtc, pointer,
+    },
 };
-use gpumem_hsa_sys::Environment;
 use std::{
     path::{Path, PathBuf},
     process::Command,
