@@ -268,6 +268,7 @@ fn written(
     let arguments = quote!((#(#names,)*): &(#(#types,)*));
     // Only the parts that the body needs: without waits it is a plain loop.
     let awaiting = quote!(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host });
+    let [runs, given] = lower::phases();
     let body = match (lower.meets, phases) {
         (false, _) => {
             quote!(.host_loop(#inline |#item: &__gpumem::WorkItemIds<'_>, #arguments| { #unpacked #host }))
@@ -276,11 +277,11 @@ fn written(
         (true, Ok(phases)) => quote! {
             .host_split(
                 #awaiting,
-                |__phases: &mut __gpumem::Phases<'_>, __arguments: &(#(#types,)*)| {
+                |#runs: &mut __gpumem::Phases<'_>, #given: &(#(#types,)*)| {
                     // The other body is the one that lints are about.
                     #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
                     let __outcome = {
-                        let (#(#names,)*) = __arguments;
+                        let (#(#names,)*) = #given;
                         #phases
                     };
                     __outcome

@@ -15,8 +15,9 @@
 //!   those of the language: the host calls methods by a path, and the copy asks for numbers beside operators.
 //! * The expansion names `gpumem` by the path in `crate = ..`, and no other name of the user's scope. The path is the user's to
 //!   define, so nothing `unsafe` rests on it alone: the scope claims that the names on it are gpumem's (`declaration::origin`),
-//!   and all that it calls are functions of these types and traits, by a path and not as methods that a trait of the user's
-//!   could have too. A record's promises are made by a macro of gpumem, of the structure itself (`record`).
+//!   and all that it calls are functions of these types and traits, by a path, or methods that take their receiver as it is, before
+//!   which no trait's of the user's come. Its variables and labels have a hygiene of their own (`lower::local`). A record's
+//!   promises are made by a macro of gpumem, of the structure itself (`record`).
 
 mod attribute;
 mod declaration;

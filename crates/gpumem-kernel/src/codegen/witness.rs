@@ -2,16 +2,28 @@
 
 use super::{DeviceType, Language, TypeInfo};
 use bytemuck::Zeroable;
-use gpumem_simt::{Fault, LocalArray};
-use std::{fmt::Arguments, marker::PhantomData};
+use gpumem_simt::{Fault, LocalArray, WorkItemIds};
+use std::{
+    fmt::Arguments,
+    iter::{Rev, StepBy},
+    marker::PhantomData,
+};
 
 /// Bytes that a GPU has for the variables of a work-item.
 const MOST_LOCAL_BYTES: usize = 512 << 10;
 
 /// Has the type of the value passed to it. The macro declares it before the closure that passes the value, with an
 /// inferred type.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Witness<T>(PhantomData<fn() -> T>);
+
+impl<T> Clone for Witness<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Witness<T> {}
 
 impl<T> Witness<T> {
     /// A witness that has seen nothing yet.
@@ -21,13 +33,13 @@ impl<T> Witness<T> {
         Self(PhantomData)
     }
 
-    /// Sees a value, and gives it back.
-    pub fn see(&self, value: T) -> T {
+    /// Sees a value, and gives it back. Takes the witness itself, so that rustc finds this method before any of a trait.
+    pub fn see(self, value: T) -> T {
         value
     }
 
     /// Sees a value in its place.
-    pub fn of<'v>(&self, value: &'v T) -> &'v T {
+    pub fn of(self, value: &T) -> &T {
         value
     }
 }
@@ -43,6 +55,25 @@ impl Language {
             );
         }
         T::device_type()
+    }
+
+    /// The ids of a work-item, so that their methods come before any of a trait for the work-item.
+    #[inline(always)]
+    pub fn ids<'i, 'g>(ids: &'i WorkItemIds<'g>) -> &'i WorkItemIds<'g> {
+        ids
+    }
+
+    /// A range from its end.
+    #[inline(always)]
+    pub fn rev<I: DoubleEndedIterator>(range: I) -> Rev<I> {
+        range.rev()
+    }
+
+    /// A range in steps.
+    #[inline(always)]
+    #[track_caller]
+    pub fn step_by<I: Iterator>(range: I, step: usize) -> StepBy<I> {
+        range.step_by(step)
     }
 
     /// A list of these.

@@ -1,6 +1,6 @@
 //! The words of kernels: ids, the index of one's own element, barriers, operations of waves, shared and local arrays.
 
-use super::{Code, Lower, Order, Value, error, in_brackets, item, order_of};
+use super::{Code, Lower, Order, Value, error, in_brackets, item, order_of, own};
 use crate::{names::VariableKind, signature::Role, wave::WAVE};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -66,7 +66,7 @@ impl Lower {
                 if self.role == Role::Function {
                     self.meet(name)?;
                 }
-                let arguments = in_brackets(call, quote!(#arguments));
+                let (arguments, item) = (in_brackets(call, quote!(#arguments)), self.ids(name));
                 let tokens = quote_spanned!(span=> #item.#name #arguments);
                 let (ty, witness) = self.seen(&tokens, span);
                 let (before, tree) = (Vec::new(), quote!(E::Own(#ty)));
@@ -111,13 +111,22 @@ impl Lower {
         }
     }
 
+    /// The receiver of an id, of a type that has the method itself: one of a trait for the work-item would come first.
+    fn ids(&self, name: &syn::Ident) -> TokenStream {
+        let item = item(name.span());
+        match name == "own" && !self.phases.is_empty() || WAVE_IDS.iter().any(|word| name == word) {
+            true => item.to_token_stream(),
+            false => quote_spanned!(own(name.span())=> __gpumem::Language::ids(&#item)),
+        }
+    }
+
     fn id(&mut self, name: &syn::Ident, call: &ExprCall) -> syn::Result<Value> {
         let mut values = Vec::new();
         for argument in &call.args {
             values.push((self.expression(argument)?, argument.span()));
         }
         let before = self.in_order(&mut values);
-        let (order, item, text) = (order_of(&values), item(name.span()), name.to_string());
+        let (order, item, text) = (order_of(&values), self.ids(name), name.to_string());
         let hosts = values.iter().map(|(value, _)| &value.host);
         let seen = values.iter().map(|(value, _)| &value.witness);
         let (hosts, seen) = (in_brackets(call, quote!(#(#hosts),*)), in_brackets(call, quote!(#(#seen),*)));

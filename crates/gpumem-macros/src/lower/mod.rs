@@ -114,8 +114,7 @@ struct Loop {
     value: Option<(String, usize)>,
 }
 
-/// A place for names of the macro's own: found wherever the macro uses them, also where a `macro_rules` has written the kernel,
-/// and told as the user's place.
+/// A place for what the macro writes, told as the user's place.
 fn own(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
@@ -135,7 +134,12 @@ fn local(span: Span) -> Span {
 
 /// The work-item that a body belongs to.
 pub(crate) fn item(span: Span) -> Ident {
-    Ident::new("__item", own(span))
+    Ident::new("__item", local(span))
+}
+
+/// The variable of a split body that runs its phases, and that of its arguments.
+pub(crate) fn phases() -> [Ident; 2] {
+    ["__phases", "__arguments"].map(|name| Ident::new(name, local(Span::call_site())))
 }
 
 /// The attribute of a closure that is the inside of several loops. The code of a debug build would only become longer.
@@ -145,17 +149,17 @@ pub(crate) fn inline() -> TokenStream {
 
 /// A witness.
 pub(crate) fn witness(number: usize, span: Span) -> Ident {
-    format_ident!("__w{number}", span = own(span))
+    format_ident!("__w{number}", span = local(span))
 }
 
 /// The witnesses of the two sides of a comparison.
 pub(crate) fn sides(number: usize, span: Span) -> [Ident; 2] {
-    ["l", "r"].map(|side| format_ident!("__{side}{number}", span = own(span)))
+    ["l", "r"].map(|side| format_ident!("__{side}{number}", span = local(span)))
 }
 
 /// A witness of a function that is called.
 pub(crate) fn function_witness(number: usize, span: Span) -> Ident {
-    format_ident!("__f{number}", span = own(span))
+    format_ident!("__f{number}", span = local(span))
 }
 
 impl Lower {

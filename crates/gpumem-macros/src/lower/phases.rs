@@ -1,6 +1,6 @@
 //! The phases of a body that is split at its barriers, as the host runs them.
 
-use super::{Code, Lower, error, inline, item, own};
+use super::{Code, Lower, error, inline, item, phases};
 use crate::{
     names::VariableKind,
     split::{self, Operation, Phase, Split, private},
@@ -11,7 +11,7 @@ use syn::{Lifetime, LitInt};
 
 /// The loop over the groups that a thread runs.
 fn group_label() -> Lifetime {
-    Lifetime::new("'__group", Span::call_site())
+    Lifetime::new("'__group", Span::mixed_site())
 }
 
 impl Lower {
@@ -20,12 +20,12 @@ impl Lower {
         let privates = split.kept.iter().map(|number| private(*number));
         self.phases = split.phases.into_iter().map(Some).collect();
         let Code { host, .. } = self.block(&split.block);
-        let (label, item) = (group_label(), item(Span::call_site()));
+        let (label, item, [phases, _]) = (group_label(), item(Span::call_site()), phases());
         quote! {
             #unpacked
             #(let mut #privates = __gpumem::Private::new();)*
-            #label: while __phases.next_group() {
-                let #item = __phases.first();
+            #label: while __gpumem::Phases::next_group(#phases) {
+                let #item = &__gpumem::Phases::first(#phases);
                 #host
             }
             __gpumem::Language::done()
@@ -56,24 +56,24 @@ impl Lower {
         let item = item(Span::call_site());
         let loads = phase.loads.iter().map(|(name, number)| {
             let kept = private(*number);
-            quote!(let mut #name = #kept.get(#item);)
+            quote!(let mut #name = __gpumem::Private::get(&#kept, #item);)
         });
         let again = self.statements(&phase.again).host;
         let statements = self.statements(&phase.statements).host;
         let stores = phase.stores.iter().map(|(name, number)| {
             let kept = private(*number);
-            quote!(#kept.set(#item, #name);)
+            quote!(__gpumem::Private::set(&mut #kept, #item, #name);)
         });
         let then = phase.then.map(|operation| self.after_phase(&operation)).transpose()?;
-        let run = own(Span::call_site());
-        let each = quote::quote_spanned!(run=> __phases.each);
-        let each_inside = quote::quote_spanned!(run=> __phases.each_inside);
+        let [phases, arguments] = phases();
         let (extents, inline) = (self.shared.iter().flat_map(|(_, extents)| extents), inline());
         let run = quote!(|#item| { #(#loads)* #again #statements #(#stores)* });
         // A loop more takes rustc longer, and one over shared memory alone gains little by it.
         let each = match uses_global {
-            true => quote!(#each_inside(__arguments, &[#(const { #extents }),*], #inline #run)),
-            false => quote!(#each(#run)),
+            true => {
+                quote!(__gpumem::Phases::each_inside(#phases, #arguments, &[#(const { #extents }),*], #inline #run))
+            }
+            false => quote!(__gpumem::Phases::each(#phases, #run)),
         };
         Ok(quote!(#each?; #then))
     }
@@ -81,10 +81,10 @@ impl Lower {
     /// An operation of waves on kept values.
     fn after_phase(&mut self, operation: &Operation) -> syn::Result<TokenStream> {
         let Operation { name, value, lane, function, result } = operation;
-        let (value, result) = (private(*value), private(*result));
+        let (value, result, [phases, _]) = (private(*value), private(*result), phases());
         let lane = lane.map(private).into_iter();
         let function = function.as_ref().map(|function| self.operation(function, 2)).transpose()?;
         let function = function.map(|function| function.host).into_iter();
-        Ok(quote!(__phases.#name(&#value, #(&#lane,)* &mut #result #(, #function)*);))
+        Ok(quote!(__gpumem::Phases::#name(#phases, &#value, #(&#lane,)* &mut #result #(, #function)*);))
     }
 }

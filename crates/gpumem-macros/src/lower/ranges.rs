@@ -104,10 +104,15 @@ fn written(e: &Expr, values: &[&TokenStream]) -> TokenStream {
             quote!(#from #limits #to)
         }
         Expr::MethodCall(call) => {
-            let (receiver, dot, method) = (written(&call.receiver, values), &call.dot_token, &call.method);
-            let step = if method == "step_by" { values.get(2) } else { None };
-            let arguments = step.into_iter();
-            quote_spanned!(e.span()=> #receiver #dot #method(#(#arguments),*))
+            let mut receiver = &*call.receiver;
+            // An argument needs no parentheses, of which rustc would warn.
+            while let Expr::Paren(inner) = receiver {
+                receiver = &inner.expr;
+            }
+            let (receiver, method) = (written(receiver, values), &call.method);
+            let step = if method == "step_by" { values.get(2) } else { None }.into_iter();
+            // By a path, as the methods of numbers.
+            quote_spanned!(e.span()=> __gpumem::Language::#method(#receiver #(, #step)*))
         }
         e => e.to_token_stream(),
     }

@@ -25,6 +25,8 @@ use syn::{Block, Expr, Stmt};
 pub(crate) type Why = &'static str;
 /// The name of the macro call that takes the place of a phase among the statements of a split body.
 pub(crate) const MARK: &str = "__gpumem_phase";
+/// The names that a split body has beside those of the author begin so.
+const OWN_NAMES: &str = "__gpumem_";
 
 /// A body that is split.
 pub(crate) struct Split {
@@ -60,7 +62,7 @@ pub(crate) struct Operation {
 
 /// The variable that keeps the values of a binding.
 pub(crate) fn private(number: usize) -> Ident {
-    Ident::new(&format!("__p{number}"), Span::call_site())
+    Ident::new(&format!("__p{number}"), Span::mixed_site())
 }
 
 /// All names in some statements, also those of fields and functions.
@@ -123,6 +125,11 @@ struct Plan {
 pub(crate) fn split(block: &Block, parameters: &[(Ident, bool)]) -> Result<Split, Why> {
     if parameters.iter().any(|(_, mutable)| *mutable) {
         return Err("a parameter is `mut`");
+    }
+    let mut mentioned = HashSet::new();
+    common::names(block, &mut mentioned);
+    if mentioned.iter().any(|name| name.starts_with(OWN_NAMES)) {
+        return Err("names that begin with `__gpumem_` are those of the split");
     }
     let mut varying = HashSet::new();
     loop {

@@ -272,3 +272,13 @@ fn a_wait_within_an_expression_is_awaited() {
         "a variable without a value is kept across a barrier"
     );
 }
+
+#[test]
+fn names_of_the_split_are_its_own() {
+    let why = why(parse_quote!({
+        let __gpumem_value3 = local_id(0);
+        let sum = wave_sum(n);
+        x[__gpumem_value3] = sum;
+    }));
+    assert!(why.contains("__gpumem_"), "{why}");
+}

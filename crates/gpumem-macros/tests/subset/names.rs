@@ -273,3 +273,163 @@ fn a_path_calls_one_function_on_all_devices() {
     let source = declared.source_text().unwrap();
     assert!(source.contains("functions::tripled") && source.contains(" + 5u"), "{source}");
 }
+
+/// A kernel in the scope of these items.
+macro_rules! in_scope {
+    ($name:ident { $($items:item)* }) => {
+        mod $name {
+            use gpumem::kernel::prelude::*;
+            $($items)*
+
+            #[gpumem::kernel]
+            pub(super) fn measured(y: Own<u64>) {
+                let n = global_id(0) as u64 * 300;
+                barrier(Local);
+                let sum = wave_sum(n);
+                barrier(Local);
+                if global_id(0) < y.len() {
+                    y[own()] = n + sum + local_id(0) as u64;
+                }
+            }
+        }
+    };
+}
+in_scope!(alone {});
+in_scope!(beside_traits {
+    use gpumem::kernel::codegen::Witness;
+
+    /// Takes every value for a byte.
+    #[allow(dead_code)]
+    trait Forge {
+        fn see<V>(self, value: V) -> V;
+        fn of<V>(self, value: &V) -> &V;
+    }
+
+    impl Forge for Witness<u8> {
+        fn see<V>(self, value: V) -> V {
+            value
+        }
+        fn of<V>(self, value: &V) -> &V {
+            value
+        }
+    }
+
+    /// Methods of the names that expansions call.
+    #[allow(dead_code)]
+    trait Any: Sized {
+        fn local_id(&self, _: usize) -> usize {
+            1 << 20
+        }
+        fn global_id(&self, _: usize) -> usize {
+            1 << 20
+        }
+        fn own(&self) -> usize {
+            0
+        }
+        fn first(self) {}
+        fn next_group(self) -> bool {
+            false
+        }
+        fn each<F>(self, _: F) {}
+        fn each_inside<A, B, F>(self, _: A, _: B, _: F) {}
+        fn get<I>(self, _: I) -> u64 {
+            7
+        }
+        fn set<I, V>(self, _: I, _: V) {}
+        fn wave_sum<A, B>(self, _: A, _: B) {}
+    }
+
+    impl<T> Any for T {}
+});
+
+#[test]
+fn traits_of_the_user_stand_in_no_place_of_the_library() {
+    let device = Device::open("host").unwrap();
+    let [alone, beside] = [alone::measured(), beside_traits::measured()];
+    assert_eq!(beside.source_text().unwrap(), alone.source_text().unwrap());
+    for checks in [false, true] {
+        let mut y = [0u64; 4];
+        let kernel = beside.clone().race_checks(checks).load(&device).unwrap();
+        kernel.launch(&device.stream().unwrap(), &config_for_items(4, 4), (InOut(&mut y),)).unwrap();
+        assert_eq!(y, [1800, 2101, 2402, 2703], "checks: {checks}");
+    }
+}
+
+#[gpumem::kernel]
+fn variables_of_the_expansion(y: Own<u64>, last: u64) {
+    let (__phases, __arguments, __calls) = (1u64, 2u64, 3u64);
+    let __item = local_id(0) as u64;
+    let mut __p0 = global_id(0) as u64;
+    let (__w0, __w1, __w2, __w3, __f0, __l0, __r0) = (1u32, 2u32, 3u32, 4u32, 5u32, 6u32, 7u32);
+    barrier(Local);
+    '__group: for k in 0..3u64 {
+        barrier(Local);
+        __p0 += k + __item + __phases + __arguments + __calls;
+        if k == last {
+            return;
+        }
+        if k == 1 {
+            continue '__group;
+        }
+        barrier(Local);
+    }
+    let sum = wave_sum(__p0);
+    if global_id(0) < y.len() {
+        y[own()] = sum + __item * 2 + (__w0 + __w1 + __w2 + __w3 + __f0 + __l0 + __r0) as u64;
+    }
+}
+
+#[test]
+fn names_of_the_expansion_are_free() {
+    let device = Device::open("host").unwrap();
+    for (checks, last, expected) in
+        [(false, 9, [74, 76]), (true, 9, [74, 76]), (false, 1, [0; 2]), (true, 1, [0; 2])]
+    {
+        let mut y = [0u64; 2];
+        let kernel = variables_of_the_expansion().race_checks(checks).load(&device).unwrap();
+        kernel.launch(&device.stream().unwrap(), &config_for_items(2, 2), (InOut(&mut y), last)).unwrap();
+        assert_eq!(y, expected, "checks: {checks}, last: {last}");
+    }
+}
+
+#[no_implicit_prelude]
+mod without_prelude {
+    use ::gpumem::kernel::prelude::*;
+    use ::std::ops::Range;
+
+    #[allow(dead_code)]
+    trait Turn {
+        fn rev(self) -> Self;
+        fn step_by(self, step: usize) -> Self;
+    }
+
+    impl Turn for Range<u32> {
+        fn rev(self) -> Self {
+            self
+        }
+        fn step_by(self, _: usize) -> Self {
+            self
+        }
+    }
+
+    #[::gpumem::kernel]
+    pub(super) fn turned(y: Own<u32>) {
+        let mut n = 0u32;
+        for k in (0u32..4).rev() {
+            n = n * 10 + k;
+        }
+        for k in (0u32..4).step_by(3) {
+            n = n * 10 + k;
+        }
+        y[own()] = n;
+    }
+}
+
+#[test]
+fn ranges_are_those_of_rust() {
+    let device = Device::open("host").unwrap();
+    let kernel = without_prelude::turned().load(&device).unwrap();
+    let mut y = [0u32];
+    kernel.launch(&device.stream().unwrap(), &config_for_items(1, 1), (InOut(&mut y),)).unwrap();
+    assert_eq!(y, [321_003]);
+}
