@@ -49,6 +49,24 @@ struct Point {
     y: f32,
 }
 
+/// A value whose type only the first phase says.
+#[allow(clippy::unnecessary_cast)] // another phase could not say it
+#[gpumem::kernel(unsafe)]
+fn infers(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let bit = 1 << (local_id(0) & 63);
+    let wide: i64 = bit;
+    barrier(Local);
+    out[i] = wide + (bit >> 1) as i64;
+}
+
+#[test]
+fn a_value_has_one_type_in_all_phases() {
+    let found = agrees(&infers(), HostForm::Phases, &config_for_items(63, 63)).unwrap();
+    let expected: Vec<i64> = (0..63).map(|i| (1i64 << i) + ((1i64 << i) >> 1)).collect();
+    assert_eq!(found, expected);
+}
+
 /// Values of many types live across a barrier, some assigned in a branch.
 #[gpumem::kernel(unsafe)]
 fn keeps(out: SliceMut<i64>) {

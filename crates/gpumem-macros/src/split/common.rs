@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::HashSet;
 use syn::{
-    Expr, ExprCall, Ident, Stmt, Token,
+    Expr, ExprCall, Ident, Lit, Stmt, Token,
     punctuated::Punctuated,
     visit::{self, Visit},
 };
@@ -184,6 +184,24 @@ impl<'a> Visit<'a> for Found {
             }
             e => visit::visit_expr(self, e),
         }
+    }
+}
+
+/// Whether an expression says its type. Otherwise each phase that computes it again could infer another.
+pub(super) fn has_type(e: &Expr) -> bool {
+    use syn::BinOp::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Shl, Shr, Sub};
+    match e {
+        Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => !number.suffix().is_empty(),
+        Expr::Lit(syn::ExprLit { lit: Lit::Float(number), .. }) => !number.suffix().is_empty(),
+        Expr::Paren(inner) => has_type(&inner.expr),
+        Expr::Binary(binary) => match binary.op {
+            Shl(_) | Shr(_) => has_type(&binary.left),
+            Add(_) | Sub(_) | Mul(_) | Div(_) | Rem(_) | BitAnd(_) | BitOr(_) | BitXor(_) => {
+                has_type(&binary.left) || has_type(&binary.right)
+            }
+            _ => true,
+        },
+        _ => true,
     }
 }
 

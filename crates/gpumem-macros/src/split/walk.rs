@@ -2,7 +2,7 @@
 
 use super::{
     Kind, MARK, Operation, Plan, Run, Why,
-    common::{Found, assignment, is_barrier, is_shared_array, names, wave_operation},
+    common::{Found, assignment, has_type, is_barrier, is_shared_array, names, wave_operation},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -356,9 +356,12 @@ impl Plan {
                 self.flush(false, None, out)?;
             }
         }
-        let mut uses = Vec::new();
+        let (mut uses, mut mentioned) = (Vec::new(), HashSet::new());
+        names(statement, &mut mentioned);
+        let is_typed =
+            |value| (matches!(local.pat, Pat::Type(_)) || has_type(value)) && !mentioned.contains("_");
         let cheap = plain_let(local)
-            .filter(|(_, mutable, value)| !mutable && self.is_cheap(value, &mut uses))
+            .filter(|(_, mutable, value)| !mutable && is_typed(value) && self.is_cheap(value, &mut uses))
             .map(|_| (statement.clone(), uses));
         self.push(statement, found);
         let kind = if local.init.is_none() { Kind::Later } else { Kind::Value };
