@@ -55,6 +55,9 @@ fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStr
     };
     let unpacked: TokenStream = parameters.iter().map(Parameter::unpacked).collect();
     let phases = phases(function, &parameters, &unpacked);
+    if let Some(why) = phases.as_ref().err().filter(|why| **why == split::DIFFERS) {
+        return Err(syn::Error::new(lower.reduces.unwrap_or_else(Span::call_site), why));
+    }
     if attribute.unsafe_word.is_none() {
         check_races(&parameters, &lower, phases.as_ref().err().copied())?;
     }

@@ -1,7 +1,7 @@
 //! The words of kernels: ids, the index of one's own element, barriers, operations of waves, shared and local arrays.
 
 use super::{Code, Lower, Order, Value, error, in_brackets, item, order_of, own};
-use crate::{names::VariableKind, signature::Role, wave::WAVE};
+use crate::{names::VariableKind, signature::Role, split, wave::WAVE};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
@@ -48,6 +48,12 @@ impl Lower {
         }
         let (word, span) = (name.to_string(), call.span());
         let arguments = &call.args;
+        if self.of_wave && split::is_own(&word) {
+            return error(
+                call,
+                "the function of a `wave_reduce` is one for all work-items: it has no ids of its own",
+            );
+        }
         if IDS.contains(&word.as_str()) || WAVE_IDS.contains(&word.as_str()) {
             if self.role == Role::Function || WAVE_IDS.contains(&word.as_str()) {
                 self.meet(name)?;
@@ -175,7 +181,11 @@ impl Lower {
             return error(call, "`wave_reduce` takes a value and a function, as `|a, b| a * b`");
         };
         let Value { host, witness, before, tree, .. } = self.expression(value)?;
-        let operation = self.operation(operation, 2)?;
+        self.of_wave = true;
+        self.reduces.get_or_insert(name.span());
+        let operation = self.operation(operation, 2);
+        self.of_wave = false;
+        let operation = operation?;
         let (item, by_host, by_seen, by) =
             (item(name.span()), &operation.host, &operation.witness, &operation.tree);
         Ok(Value {

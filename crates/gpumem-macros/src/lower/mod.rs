@@ -91,6 +91,10 @@ pub(crate) struct Lower {
     pub errors: Vec<syn::Error>,
     /// Whether this is a kernel, or a function that kernels call.
     role: Role,
+    /// Whether this is the function of a `wave_reduce`, which the host calls for all work-items of a wave.
+    of_wave: bool,
+    /// Where the first `wave_reduce` stands.
+    pub reduces: Option<Span>,
     /// The element whose part the last expression was, if it was one.
     part: Option<parts::Part>,
     /// The loops around the current statement.
@@ -179,6 +183,8 @@ impl Lower {
             waits: 0,
             errors: Vec::new(),
             role,
+            of_wave: false,
+            reduces: None,
             part: None,
             loops: Vec::new(),
             jumped: HashSet::new(),

@@ -16,6 +16,12 @@ use syn::{
 const COMMON: [&str; 6] = ["group_id", "group_size", "groups", "global_size", "group_linear", "wave_size"];
 /// Words with a value for each work-item, which does not change.
 const OWN: [&str; 6] = ["local_id", "global_id", "local_linear", "wave_id", "lane", "wave_items"];
+
+/// Whether a word has a value for each work-item.
+pub(crate) fn is_own(word: &str) -> bool {
+    word == "own" || OWN.contains(&word)
+}
+
 /// The name of the function that a call names without a path.
 fn word(call: &ExprCall) -> Option<&Ident> {
     match &*call.func {

@@ -17,12 +17,15 @@ mod plan;
 mod tests;
 mod walk;
 
+pub(crate) use common::is_own;
 use proc_macro2::{Ident, Span};
 use std::collections::{HashMap, HashSet};
 use syn::{Block, Expr, Stmt};
 
 /// Why a body is not split.
 pub(crate) type Why = &'static str;
+/// A kernel for which the body that awaits would not do either: the host calls the function once for all work-items of a wave.
+pub(crate) const DIFFERS: Why = "the function of a `wave_reduce` uses values that differ among work-items";
 /// The name of the macro call that takes the place of a phase among the statements of a split body.
 pub(crate) const MARK: &str = "__gpumem_phase";
 /// The names that a split body has beside those of the author begin so.

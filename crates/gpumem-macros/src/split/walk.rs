@@ -1,7 +1,7 @@
 //! Walks over a body: assigns statements to phases, or leaves them outside.
 
 use super::{
-    Kind, MARK, Operation, Plan, Run, Why,
+    DIFFERS, Kind, MARK, Operation, Plan, Run, Why,
     common::{Found, assignment, has_type, is_barrier, is_shared_array, names, wave_operation},
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -263,7 +263,7 @@ impl Plan {
                 .filter_map(|name| visible.get(name))
                 .any(|found| !self.is_common_binding(*found))
             {
-                return Err("the function of a `wave_reduce` uses values that differ among work-items");
+                return Err(DIFFERS);
             }
         }
         let result_name = Ident::new(&format!("__gpumem_result{}", self.bindings.len()), span);

@@ -37,6 +37,7 @@ fn all_of_them(y: SliceMut<f32>, n: u32) {
         c + b
     });
     let s = wave_reduce(1.0, |(a, b), c| a);
+    let s = wave_reduce(1, |a, b| a + b * lane());
     let t = Point { x: 1.0, .. };
     match n {
         Some(1) => {}
@@ -84,6 +85,13 @@ fn indices(y: SliceMut<[i32; 2]>) {
         i += 1;
         1
     }] as usize];
+}
+
+#[gpumem::kernel(unsafe)]
+fn reductions(y: SliceMut<u64>) {
+    let by = local_id(0) as u64;
+    let sum = wave_reduce(1, |a, b| a * by + b);
+    y[global_id(0)] = sum;
 }
 
 #[gpumem::kernel(unsafe)]
