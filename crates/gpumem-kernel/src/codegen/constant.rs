@@ -118,7 +118,10 @@ unsafe impl DeviceConst for bool {
 }
 
 // SAFETY: a literal of the type.
-unsafe impl<T: DeviceConst> DeviceConst for Complex<T> {
+unsafe impl<T: DeviceConst> DeviceConst for Complex<T>
+where
+    Self: DeviceType,
+{
     fn literal(&self) -> String {
         format!("{}({}, {})", Self::device_type().name, self.re.literal(), self.im.literal())
     }

@@ -1,12 +1,11 @@
 //! The methods of numbers that kernels know. The host calls them here, whatever traits with methods of these names are in the
 //! user's scope: they are words of the language, as `global_id` is, and the C++ has one meaning for each.
 
-use super::{Language, Numeric, Witness};
+use super::{Language, Witness};
 use gpumem_simt::Number;
 use half::{bf16, f16};
 use num_complex::Complex;
-use num_traits::{Float, Num, PrimInt, Unsigned};
-use std::ops::Neg;
+use num_traits::{Float, PrimInt, Unsigned};
 
 mod sealed {
     /// Types whose methods the C++ has, too.
@@ -357,19 +356,24 @@ impl Methods for bool {
 }
 
 impl<T> sealed::HasMethods for Complex<T> {}
-// Of numbers alone: a type of the user's may be a number in device code, and has operators of its own.
-impl<T: Numeric + Num + Neg<Output = T>> Methods for Complex<T> {
-    type Bits = Self;
-    type Magnitude = Self;
-    type Part = T;
 
-    #[inline(always)]
-    fn conj_of(self) -> Self {
-        Complex::conj(&self)
-    }
+macro_rules! complex {
+    ($($part:ty)*) => {$(
+        impl Methods for Complex<$part> {
+            type Bits = Self;
+            type Magnitude = Self;
+            type Part = $part;
 
-    #[inline(always)]
-    fn norm_sqr_of(self) -> T {
-        Complex::norm_sqr(&self)
-    }
+            #[inline(always)]
+            fn conj_of(self) -> Self {
+                Complex::conj(&self)
+            }
+
+            #[inline(always)]
+            fn norm_sqr_of(self) -> $part {
+                Complex::norm_sqr(&self)
+            }
+        }
+    )*};
 }
+complex! { f32 f64 }

@@ -164,14 +164,19 @@ arrays! {
         LocalArray<[[[[[[T; X]; Y]; Z]; W]; V]; U], 6> => Local, "array<{}, {U}, {V}, {W}, {Z}, {Y}, {X}>";
 }
 
-// SAFETY: as above.
-#[diagnostic::do_not_recommend]
-unsafe impl<T: DeviceType> DeviceType for Complex<T> {
-    fn device_type() -> TypeInfo {
-        let part = T::device_type();
-        TypeInfo::made_of(format!("complex<{}>", part.name), Form::Complex, &[part])
-    }
+macro_rules! complex {
+    ($($part:ty => $name:literal;)*) => {$(
+        // SAFETY: as above.
+        #[diagnostic::do_not_recommend]
+        unsafe impl DeviceType for Complex<$part> {
+            fn device_type() -> TypeInfo {
+                TypeInfo::new($name, Form::Complex)
+            }
+        }
+    )*};
 }
+// C++ computes with the parts as with these. Integers would not wrap.
+complex! { f32 => "complex<float>"; f64 => "complex<double>"; }
 
 // SAFETY: as above; a body sees such a parameter by reference.
 #[diagnostic::do_not_recommend]
