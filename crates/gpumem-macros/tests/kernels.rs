@@ -165,7 +165,7 @@ fn shared_memory_and_barriers_multiply_matrices() {
         assert_eq!(declaration.host_form(), Some(HostForm::Phases));
         let (left, right) = (stream.to_device(&a).unwrap(), stream.to_device(&b).unwrap());
         let mut product = stream.to_device(&ndarray::Array2::<f32>::zeros((rows, columns))).unwrap();
-        let tile = if declaration.source_text().unwrap().contains("left_, 8ull") { 8 } else { 16 };
+        let tile = if declaration.source_text().unwrap().contains("8ull> left_") { 8 } else { 16 };
         let kernel = declaration.load(&device).unwrap();
         let dims = config_for_items([columns, rows, 1], [tile, tile, 1]);
         kernel.launch(&stream, &dims, (&left, &right, &mut product)).unwrap();

@@ -119,7 +119,8 @@ impl Lower {
     pub(super) fn constant(&mut self, value: Expr) -> TokenStream {
         let text = text_of(value.to_token_stream());
         let is_known = |(known, seen): &(Expr, Option<usize>)| {
-            seen.is_none() && text_of(known.to_token_stream()) == text
+            // A macro may be another value in each place: `line!()`.
+            seen.is_none() && !text.contains('!') && text_of(known.to_token_stream()) == text
         };
         let number = self.constants.iter().position(is_known).unwrap_or_else(|| {
             self.constants.push((value, None));

@@ -17,6 +17,38 @@ pub(crate) fn const_blocks(out: SliceMut<i64>) {
     out[i] = large as i64 + scaled.to_bits() as i64 + is_alike as i64 * 7 + byte as i64;
 }
 
+/// Operators of truth values give one in C++ too, and no number.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn truths(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let (a, b) = (i % 2 == 1, i % 3 == 1);
+    let pair = (a & b, a ^ b);
+    let list = [a | b, b];
+    let most = (a ^ b).max(b & a);
+    out[i] = pair.0 as i64 + pair.1 as i64 * 10 + list[0] as i64 * 100 + most as i64 * 1000;
+}
+
+/// Shared arrays whose elements are arrays.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn shared_rows(out: SliceMut<i64>) {
+    let i = global_id(0) % 32;
+    let rows = shared::<[i64; 2]>([32]);
+    rows[i] = [i as i64, 5];
+    rows[i][1] += 2;
+    out[global_id(0)] = rows[i][0] * 10 + rows[i][1];
+}
+
+/// Extents of the same words that are not the same.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn shared_lines(out: SliceMut<i64>) {
+    let i = global_id(0) % 32;
+    let first = shared::<i64>([line!() as usize % 2 + 1, 32]);
+    let second = shared::<i64>([line!() as usize % 2 + 1, 32]);
+    first[[0, i]] = i as i64;
+    second[[0, i]] = 3;
+    out[global_id(0)] = first[[0, i]] + second[[0, i]] + (first.extent(0) + second.extent(0)) as i64 * 100;
+}
+
 /// Literals that are too large for their types wrap, where their lint allows them.
 #[allow(overflowing_literals)]
 #[gpumem::kernel(unsafe)]
@@ -522,6 +554,12 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             let sums = row[0] * 3 + row[1] * 5;
             grid.iter().flatten().fold(sums, |total, element| total * 3 + element)
         }),
+        (truths(), |i| {
+            let (a, b) = (i % 2 == 1, i % 3 == 1);
+            (a & b) as i64 + (a ^ b) as i64 * 10 + (a | b) as i64 * 1000 + (a | b) as i64 * 100
+        }),
+        (shared_rows(), |i| i % 32 * 10 + 7),
+        (shared_lines(), |i| i % 32 + 303),
         (complex_rests(), |i| {
             let i = i as f32;
             let (a, b) = (Complex::new(i * 2.5 + 1.0, 20.0 - i), Complex::new(3.0f32, 1.5));

@@ -23,7 +23,7 @@ pub(super) fn function(operator: &str) -> &'static str {
 pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
     match info.form {
         Form::Float => operator != "%",
-        Form::Bool | Form::Other => true,
+        Form::Other => true,
         Form::Half | Form::Complex => false,
         Form::Wrapping | Form::Integer if matches!(operator, "&" | "|" | "^") => {
             info.form == Form::Wrapping || is_wide(info)

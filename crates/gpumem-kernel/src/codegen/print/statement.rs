@@ -45,15 +45,16 @@ impl Body<'_> {
             S::Zeros(name, ty) => put!(out, "{} {} = {{}};", self.type_at(*ty).name, variable(name)),
             S::Shared(name, ty, extents) => {
                 let extents: Vec<String> = extents.iter().map(|extent| self.expression(extent)).collect();
-                let name = variable(name);
-                put!(out, "GPUMEM_SHARED({}, {name}, {});", self.type_at(*ty).name, extents.join(", "));
+                let (name, ty) = (variable(name), &self.type_at(*ty).name);
+                // Not by the prelude's macro, whose argument a type with a comma is not.
+                put!(out, "__shared__ ::gpumem::array<{ty}, {}> {name};", extents.join(", "));
             }
             S::DynamicShared(name, ty) => {
                 let (name, ty) = (variable(name), &self.type_at(*ty).name);
-                put!(out, "GPUMEM_DYNAMIC_SHARED({ty}, {name}memory);");
+                put!(out, "GPUMEM_DYNAMIC_SHARED(u8, {name}memory);");
                 put!(
                     out,
-                    "{}const rust::dynamic<{ty}> {name} = {{{name}memory, dynamic_shared_bytes() / sizeof({ty})}};",
+                    "{}const rust::dynamic<{ty}> {name} = {{({ty}*){name}memory, dynamic_shared_bytes() / sizeof({ty})}};",
                     "    ".repeat(depth)
                 );
             }
