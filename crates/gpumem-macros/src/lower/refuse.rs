@@ -78,6 +78,14 @@ pub(crate) fn attributes(function: &ItemFn) -> Vec<syn::Error> {
                 self.0.push(syn::Error::new_spanned(attribute, what));
             }
         }
+
+        fn visit_macro(&mut self, call: &'a syn::Macro) {
+            // `assert!`, whose arguments are expressions as others.
+            let arguments = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+            let mut inner = Found(Vec::new());
+            arguments.iter().flatten().for_each(|argument| inner.visit_expr(argument));
+            self.0.append(&mut inner.0);
+        }
     }
 
     let mut found = Found(Vec::new());

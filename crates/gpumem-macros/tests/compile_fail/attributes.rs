@@ -17,6 +17,11 @@ fn conditional(y: Own<u32>, #[cfg(any())] n: u32) {
         1 => 7,
         _ => 0,
     };
+    assert!(match a {
+        #[cfg(any())]
+        1 => false,
+        _ => true,
+    });
 }
 
 #[gpumem::device]
