@@ -63,7 +63,7 @@ impl<B: Backend> Timeline<B> {
         let last = self.last_submission();
         let is_done = self.poll(last)?;
         if is_done && self.survives_faults() {
-            let raw = self.queue.lock().raw.clone().ok_or_else(|| stale(&self.context, "query"))?;
+            let raw = self.raw_here(&self.queue.lock()).ok_or_else(|| stale(&self.context, "query"))?;
             self.context.note_loss(raw.query())?;
         }
         match self.failed.untold(last).filter(|_| is_done) {
@@ -101,23 +101,25 @@ impl<B: Backend> Timeline<B> {
         }
         let mut queue = self.queue.lock();
         if self.is_whole_device && !queue.events.has(submission) {
-            match self.record(&mut queue) {
+            match self.record(&mut queue).map(drop) {
                 Err(error) if is_unsupported(&error) => return Ok(false),
                 recorded => recorded?,
             }
         }
         if !queue.events.has(submission) {
-            let (raw, last) = (queue.raw.clone(), queue.submission);
+            let (raw, last) = (self.raw_here(&queue), queue.submission);
             drop(queue);
             match raw.map(|raw| raw.query()) {
                 Some(Ok(false)) if submission < last => {}
                 Some(Ok(false)) => return Ok(false),
                 Some(answer) => return self.conclude(last, answer),
-                None => return Err(stale(&self.context, "query")),
+                None if self.is_of_this_thread() => return Err(stale(&self.context, "query")),
+                // Only a wait can tell.
+                None => return Ok(false),
             }
             queue = self.queue.lock();
             if !queue.events.has(submission) {
-                queue.record(&self.context)?;
+                self.record(&mut queue)?;
             }
         }
         let event = queue.event_for(submission);
@@ -166,14 +168,16 @@ impl<B: Backend> Timeline<B> {
         let (covers, answer) = {
             // Only to take references: others enqueue while this thread waits.
             let queue = self.queue.lock();
-            let (last, raw, recorded) = (queue.submission, queue.raw.clone(), queue.event_for(submission));
+            let (last, raw, recorded) =
+                (queue.submission, self.raw_here(&queue), queue.event_for(submission));
             drop(queue);
             match (recorded, raw) {
                 (Some(WaitTarget::Event { submission, recorded }), _) => {
                     (submission, recorded.event().map_or(Ok(()), Event::synchronize))
                 }
                 (_, Some(raw)) => (last, raw.synchronize()),
-                // The stream was dropped and its last event could not be made: only the device can tell.
+                // The stream was dropped and its last event could not be made, or it is another one on this thread: only the device
+                // can tell.
                 (_, None) => (last, self.context.raw.synchronize()),
             }
         };

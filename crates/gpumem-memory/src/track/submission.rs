@@ -146,7 +146,7 @@ impl<B: Backend> Timeline<B> {
         // Still under the lock of the queue, so that the event covers no later work.
         if self.kind() == StreamKind::PerThread {
             // Another thread cannot record on this stream later, so the event is made now.
-            queue.record(&self.context)?;
+            self.record(&mut queue)?;
         }
         result
     }
@@ -237,7 +237,8 @@ impl<B: Backend> Timeline<B> {
         // Tried, not waited for: that stream may be trying to get this one.
         let Some(mut theirs) = of.queue.try_lock() else { return Ok(false) };
         let (covers, recorded) = match theirs.events.has(submission) {
-            false => theirs.record(&self.context)?,
+            false if !of.is_of_this_thread() => return Ok(false),
+            false => of.record(&mut theirs)?,
             true => match theirs.events.find(submission) {
                 Some(recorded) => recorded,
                 None => return Ok(false),

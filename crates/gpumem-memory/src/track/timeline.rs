@@ -11,7 +11,7 @@ use super::{
 };
 use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
 use gpumem_core::{
-    Backend, DriverDevice, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind,
+    Backend, DriverDevice, Error, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind,
 };
 use std::{
     fmt,
@@ -171,9 +171,18 @@ impl<B: Backend> Timeline<B> {
     /// Whether this stream may be used from here and now. [`check`](Self::check) says why not.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        self.context.is_usable()
-            && !self.is_stale()
-            && self.thread.is_none_or(|thread| thread == std::thread::current().id())
+        self.context.is_usable() && !self.is_stale() && self.is_of_this_thread()
+    }
+
+    /// Whether the driver's stream is this one here: on another thread, the per-thread stream is that thread's own.
+    #[inline]
+    pub(super) fn is_of_this_thread(&self) -> bool {
+        self.thread.is_none_or(|thread| thread == std::thread::current().id())
+    }
+
+    /// The driver's stream, to be asked or waited for, unless it is another one on this thread.
+    pub(super) fn raw_here(&self, queue: &Queue<B>) -> Option<Arc<B::Stream>> {
+        queue.raw.clone().filter(|_| self.is_of_this_thread())
     }
 
     /// Whether this stream may be used from here and now.
@@ -182,11 +191,13 @@ impl<B: Backend> Timeline<B> {
         if self.is_stale() {
             return Err(stale(&self.context, operation));
         }
-        match self.thread {
-            Some(thread) if thread != std::thread::current().id() => {
-                Err(self.context.error(operation, ErrorKind::WrongThread))
-            }
-            _ => Ok(()),
+        self.check_thread(operation)
+    }
+
+    fn check_thread(&self, operation: &'static str) -> Result<()> {
+        match self.is_of_this_thread() {
+            true => Ok(()),
+            false => Err(self.context.error(operation, ErrorKind::WrongThread)),
         }
     }
 
@@ -208,15 +219,14 @@ impl<B: Backend> Timeline<B> {
         if let Some(point) = queue.event_for(submission) {
             return Ok(Some(point));
         }
-        match self.record(&mut queue) {
+        match self.record(&mut queue).map(drop) {
             Ok(()) => Ok(Some(queue.event_for(submission).unwrap_or(WaitTarget::Complete))),
-            Err(error) if self.is_whole_device && is_unsupported(&error) => Ok(None),
+            Err(error) if self.is_left_to_host(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes the host wait for `submission`, because the device cannot record an event after all streams. The caller holds no
-    /// lock.
+    /// Makes the host wait for `submission`, because no event can be recorded after it. The caller holds no lock.
     fn wait_for_everything(&self, submission: u64) -> Result<()> {
         let wait_outcome = self.wait_host(submission);
         if wait_outcome.done { Ok(()) } else { wait_outcome.result }
@@ -237,11 +247,19 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Records an event after all work of the timeline so far.
-    pub(super) fn record(&self, queue: &mut Queue<B>) -> Result<()> {
+    /// Returns [`WrongThread`](ErrorKind::WrongThread) where the driver would record it after other work.
+    #[inline]
+    pub(super) fn record<'q>(&self, queue: &'q mut Queue<B>) -> Result<&'q (u64, Arc<RecordedEvent<B>>)> {
+        self.check_thread("record")?;
         match self.is_whole_device {
-            true => queue.record_everything(&self.context).map(drop),
-            false => queue.record(&self.context).map(drop),
+            true => queue.record_everything(&self.context),
+            false => queue.record(&self.context),
         }
+    }
+
+    /// Whether an event could not be recorded because there is none of that work, here or at all.
+    pub(super) fn is_left_to_host(&self, error: &Error) -> bool {
+        self.is_whole_device && is_unsupported(error) || !self.is_of_this_thread()
     }
 
     /// Records an event after everything on the driver's stream, including work of other libraries.
@@ -249,7 +267,7 @@ impl<B: Backend> Timeline<B> {
         // Index and event under one lock: they cover the same work.
         let mut queue = self.queue.lock();
         queue.submission += 1;
-        let (last, recorded) = queue.record(&self.context)?;
+        let (last, recorded) = self.record(&mut queue)?;
         Ok((self.span_to(*last), recorded.clone()))
     }
 
@@ -260,7 +278,7 @@ impl<B: Backend> Timeline<B> {
         queue.submission += 1;
         if self.kind == StreamKind::PerThread {
             // Another thread cannot record on this stream later.
-            queue.record(&self.context)?;
+            self.record(&mut queue)?;
         }
         Ok(queue.submission)
     }
@@ -317,6 +335,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Makes the stream wait for an event of another timeline.
     pub fn wait_for(&self, of: u64, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
+        self.check_thread("wait")?;
         // Its own queue alone: the event was taken from the other one before.
         let waits = self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
         if !waits {
@@ -362,8 +381,8 @@ impl<B: Backend> Timeline<B> {
         // The caller may hold the log that names this work: logs come before queues.
         let mut queue = self.queue.lock();
         if !queue.events.has(submission) {
-            match self.record(&mut queue) {
-                Err(error) if self.is_whole_device && is_unsupported(&error) => return Ok(false),
+            match self.record(&mut queue).map(drop) {
+                Err(error) if self.is_left_to_host(&error) => return Ok(false),
                 recorded => recorded?,
             }
         }
@@ -394,7 +413,7 @@ impl<B: Backend> Timeline<B> {
         let last = queue.submission;
         // Only if a thread may still wait for it: a mark takes an event.
         let needs_mark = !self.is_complete(last) && !self.is_stale() && queue.event_for(last).is_none();
-        let failed = needs_mark.then(|| queue.record(&self.context).err()).flatten();
+        let failed = needs_mark.then(|| self.record(&mut queue).err()).flatten();
         let raw = queue.raw.take();
         drop(queue);
         if let Some(error) = failed {

@@ -12,6 +12,7 @@ mod order;
 mod own;
 mod panics;
 mod resources;
+mod thread_streams;
 mod traits;
 
 use gpumem_host::{Host, HostOptions};

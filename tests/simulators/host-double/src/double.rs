@@ -9,14 +9,15 @@ use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CollectiveLibrary, CompileOptions, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error, ErrorKind,
     EventOptions, Fill, HostFuture, KernelArguments, KernelSource, LaunchConfig, LoadError, Location,
-    MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space, Stream, StreamOptions, StridedCopy,
+    MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space, Stream, StreamKind, StreamOptions,
+    StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
 use std::{
     cell::RefCell,
     collections::VecDeque,
-    ops::Range,
+    ops::{Deref, Range},
     ptr::NonNull,
     sync::{
         Arc,
@@ -90,11 +91,29 @@ struct Inner {
     locked: Mutex<Vec<Range<u64>>>,
 }
 
-/// A stream of the double.
+/// A stream of the double. The per-thread default stream is a name, as on a GPU: on each thread it means another stream.
 #[derive(Debug)]
 pub struct DoubleStream {
     device: DoubleDevice,
     host: gpumem_host::Stream,
+    kind: StreamKind,
+}
+
+/// The stream that a handle means on this thread.
+enum Meant<'a> {
+    It(&'a gpumem_host::Stream),
+    OfThread(gpumem_host::Stream),
+}
+
+impl Deref for Meant<'_> {
+    type Target = gpumem_host::Stream;
+
+    fn deref(&self) -> &gpumem_host::Stream {
+        match self {
+            Meant::It(stream) => stream,
+            Meant::OfThread(stream) => stream,
+        }
+    }
 }
 
 /// An event of the double.
@@ -225,8 +244,14 @@ fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
 }
 
 impl DoubleStream {
-    fn host(&self) -> &gpumem_host::Stream {
-        &self.host
+    fn host(&self) -> Meant<'_> {
+        let options = StreamOptions { kind: self.kind, ..StreamOptions::default() };
+        match self.kind {
+            StreamKind::PerThread => {
+                self.device.host().create_stream(&options).map_or(Meant::It(&self.host), Meant::OfThread)
+            }
+            _ => Meant::It(&self.host),
+        }
     }
 
     fn call(&self, operation: &'static str) -> Result<()> {
@@ -365,14 +390,14 @@ unsafe impl DriverDevice<Double> for DoubleDevice {
     fn create_stream(&self, options: &StreamOptions) -> Result<DoubleStream> {
         self.call("create_stream")?;
         let host = self.host().create_stream(options)?;
-        Ok(DoubleStream { device: self.clone(), host })
+        Ok(DoubleStream { device: self.clone(), host, kind: options.kind })
     }
 
     unsafe fn wrap_stream(&self, raw: RawStream) -> Result<DoubleStream> {
         self.call("wrap_stream")?;
         // SAFETY: as above.
         let host = unsafe { self.host().wrap_stream(raw)? };
-        Ok(DoubleStream { device: self.clone(), host })
+        Ok(DoubleStream { device: self.clone(), host, kind: StreamKind::New })
     }
 
     fn create_event(&self, options: EventOptions) -> Result<DoubleEvent> {
@@ -415,7 +440,7 @@ unsafe impl Stream<Double> for DoubleStream {
             }
         }
         // SAFETY: as above.
-        unsafe { self.host.copy(region) }
+        unsafe { self.host().copy(region) }
     }
 
     unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()> {
@@ -433,12 +458,12 @@ unsafe impl Stream<Double> for DoubleStream {
             }
         }
         // SAFETY: as above.
-        unsafe { self.host.copy_strided(copy) }
+        unsafe { self.host().copy_strided(copy) }
     }
 
     fn record(&self, event: &DoubleEvent) -> Result<()> {
         self.call("record")?;
-        self.host.record(&event.host)
+        self.host().record(&event.host)
     }
 
     fn wait(&self, event: &DoubleEvent) -> Result<()> {
@@ -447,7 +472,7 @@ unsafe impl Stream<Double> for DoubleStream {
         if left != right {
             return Err(Error::new(NAME, "wait", ErrorKind::BackendMismatch { left, right }));
         }
-        if self.device.0.ignores_waits { Ok(()) } else { self.host.wait(&event.host) }
+        if self.device.0.ignores_waits { Ok(()) } else { self.host().wait(&event.host) }
     }
 }
 
