@@ -305,11 +305,16 @@ impl<B: Backend> Loaded<B> {
     ) -> Result<()> {
         let ArgumentCollector { arguments, accesses, host, constants } = collected;
         // Until the launch is enqueued no other thread may write other constants.
-        let _written = match constants.fill() {
+        let written = match constants.fill() {
             Some(fill) => Some(fill.write(timeline, accesses)?),
             None => None,
         };
-        host.launch(accesses, |accesses| self.submit_admitted(timeline, accesses, dims, arguments))
+        host.launch(accesses, |accesses| {
+            let launched = self.submit_admitted(timeline, accesses, dims, arguments);
+            // Not while the kernel is waited for.
+            drop(written);
+            launched
+        })
     }
 
     /// Enqueues the launch, with all uses of memory. Returns its submission index.

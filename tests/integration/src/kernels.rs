@@ -1,7 +1,7 @@
 //! The little that is `unsafe` in tests which are not: honest kernels, and the start of a device anew.
 
 use gpumem_core::{Backend, Result};
-use gpumem_kernel::{Indices, KernelDef, Slice, SliceMut, View, ViewMut};
+use gpumem_kernel::{ConstantArray, Indices, KernelDef, Slice, SliceMut, View, ViewMut};
 use gpumem_runtime::Device;
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -81,6 +81,18 @@ pub fn calling(body: impl Fn() + Send + Sync + 'static) -> KernelDef<(u32,)> {
     // SAFETY: nothing is used.
     let declaration = unsafe { KernelDef::<(u32,)>::new("calling") };
     declaration.host_loop(move |_, _| body())
+}
+
+/// Copies a constant array, and calls back before, once in every work-item.
+pub fn of_constants(
+    body: impl Fn() + Send + Sync + 'static,
+) -> KernelDef<(ConstantArray<u32, 1>, SliceMut<u32>)> {
+    // SAFETY: each work-item writes its own element.
+    let declaration = unsafe { KernelDef::<(ConstantArray<u32, 1>, SliceMut<u32>)>::new("of_constants") };
+    declaration.host_loop(move |ids, (constants, out)| {
+        body();
+        out.set(ids.global_id(0), constants.get([ids.global_id(0)]));
+    })
 }
 
 /// An index that is 3 at the first look, and outside at every other.

@@ -7,4 +7,6 @@
 mod compile_fail;
 mod kernels;
 
-pub use kernels::{by_changing_indices, calling, fill, holding, reset, slow_copy, slow_fill, threaded_sum};
+pub use kernels::{
+    by_changing_indices, calling, fill, holding, of_constants, reset, slow_copy, slow_fill, threaded_sum,
+};

@@ -2,8 +2,8 @@
 
 use gpumem_core::{ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
-use gpumem_integration::calling;
-use gpumem_kernel::config_for_items;
+use gpumem_integration::{calling, of_constants};
+use gpumem_kernel::{In, Out, config_for_items};
 use gpumem_runtime::{Device, DeviceArray, Stream};
 use host_double::{Double, DoubleOptions};
 use ndarray::{Array1, Ix1};
@@ -151,4 +151,35 @@ fn a_body_may_ask_a_stream_that_waits_for_it_from_another_backend() {
         done.send((answer.recv().unwrap(), seen)).unwrap();
     });
     assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok((true, vec![7; 64])));
+}
+
+/// A launch that waits for its kernel leaves the constants to other launches meanwhile: the kernel may wait for one of them.
+#[test]
+fn a_launch_with_constants_keeps_no_other_launch_waiting() {
+    let device: Device<Host> = Device::from_raw(Host::open_with(&HostOptions::new()).unwrap());
+    let ((begun, has_begun), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
+    let goes_on = Mutex::new(goes_on);
+    let body = move || {
+        begun.send(()).unwrap();
+        let _ = goes_on.lock().unwrap().recv_timeout(Duration::from_secs(5));
+    };
+    let (kernel, dims) = (of_constants(body).load(&device).unwrap(), config_for_items([1, 1, 1], [1, 1, 1]));
+    let (first, second) = (device.stream().unwrap(), device.stream().unwrap());
+    let mut array = device.device_array::<u32, _>(1).unwrap();
+    std::thread::scope(|scope| {
+        let kernel = &kernel;
+        let blocking = scope.spawn(move || {
+            let mut out = [0_u32];
+            kernel.launch(&first, &dims, (In(&[7_u32]), Out(&mut out))).unwrap();
+            out
+        });
+        has_begun.recv().unwrap();
+        let launch = std::time::Instant::now();
+        kernel.launch(&second, &dims, (In(&[7_u32]), &mut array)).unwrap();
+        let took = launch.elapsed();
+        (0..2).for_each(|_| go_on.send(()).unwrap());
+        assert_eq!(blocking.join().unwrap(), [7]);
+        assert!(took < Duration::from_secs(4), "the launch waited for the other one's kernel");
+    });
+    assert_eq!(array.get(0).unwrap(), 7);
 }
