@@ -130,8 +130,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
                 let read_only = Allocation::is_import_read_only(&array.memory);
                 check_writable(device.core(), operation, &array.layout, read_only)?;
                 let to = ArrayRef::new(&array.memory, &array.layout);
-                let submission = transfer::copy::<T, B>(timeline, operation, source, to)?;
-                Ok((submission, Some(array.memory.clone())))
+                let copied = transfer::copy::<T, B>(timeline, operation, source, to);
+                Ok((array.give_back(operation, copied)?, Some(array.memory.clone())))
             }
         }
     }

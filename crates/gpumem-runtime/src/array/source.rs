@@ -10,7 +10,7 @@ use crate::{
     transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Element, Error, Result};
-use gpumem_memory::track::Timeline;
+use gpumem_memory::{may_block, track::Timeline};
 use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn};
 use std::sync::Arc;
 
@@ -150,7 +150,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
                 let array = unsafe { foreign::described::<T, B>(device, descriptor, operation)? };
                 let place = ArrayRef::new(&array.memory, &array.layout);
-                transfer::download(timeline, operation, place, &mut packed.view_mut(), None)?;
+                let copied = transfer::download(timeline, operation, place, &mut packed.view_mut(), None);
+                array.give_back(operation, copied)?;
             }
         }
         Ok(packed)
@@ -273,6 +274,7 @@ fn copy_described<T: Element, B: Backend>(
     destination: ArrayRef<'_, B>,
 ) -> Result<u64> {
     let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+    may_block(operation)?;
     // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
     let array =
         unsafe { foreign::described::<T, B>(near(destination.memory, operation)?, descriptor, operation)? };
@@ -283,7 +285,8 @@ fn copy_described<T: Element, B: Backend>(
         None => array.layout.clone(),
     };
     let from = ArrayRef::new(&array.memory, &layout);
-    copy_memory::<T, B>(timeline, operation, from, destination, Upload::Blocking)
+    let copied = copy_memory::<T, B>(timeline, operation, from, destination, Upload::Blocking);
+    array.give_back(operation, copied)
 }
 
 /// The device by which foreign memory is looked up: that of the destination.

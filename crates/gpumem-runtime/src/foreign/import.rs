@@ -4,6 +4,7 @@ use super::{CudaArrayInterface, ForeignElements, InterchangeStream, own};
 use crate::{
     device::{Allocation, AllocationRef, Device, ForeignMemory},
     layout::Layout,
+    transfer::abort,
 };
 use gpumem_core::{
     AddressRange, Backend, DeviceSelector, DriverDevice, Element, Error, ErrorKind, LayoutError, MemoryKind,
@@ -17,6 +18,26 @@ use std::any::Any;
 pub(crate) struct ImportedElements<B: Backend> {
     pub(crate) memory: AllocationRef<B>,
     pub(crate) layout: Layout,
+}
+
+impl<B: Backend> ImportedElements<B> {
+    /// Gives memory back that an object has lent for one call. The call has waited for a copy that succeeded; one that failed
+    /// may still be using the memory.
+    pub(crate) fn give_back<R>(&self, operation: &'static str, copied: Result<R>) -> Result<R> {
+        // Memory of the library's own is kept by its access log.
+        if copied.is_ok() || self.memory.is_shared() {
+            return copied;
+        }
+        let all: Vec<_> = self.memory.log().all().map(|entry| (entry.by.clone(), entry.submission)).collect();
+        // The object looks after the work that it has enqueued itself.
+        for (timeline, submission) in all.iter().filter(|(timeline, _)| !timeline.is_foreign_snapshot()) {
+            let wait_outcome = timeline.wait_for_use(*submission);
+            if !wait_outcome.done {
+                abort(operation, wait_outcome.result);
+            }
+        }
+        copied
+    }
 }
 
 /// The layout that a descriptor describes.
