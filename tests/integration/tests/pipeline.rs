@@ -379,6 +379,10 @@ fn two_backends_meet_in_the_blocks() {
                 let source = array.slice(view).unwrap();
                 stream.copy_to_device(&mut there.slice_mut(inner).unwrap(), &source).unwrap();
                 assert_eq!(there.copy_to_host().unwrap(), expected, "{seed:?}");
+                // The driver of the source knows no address of the other one.
+                let near = from.stream().unwrap();
+                let wrong = near.copy_to_device(&mut there.slice_mut(inner).unwrap(), &source);
+                assert!(matches!(wrong.unwrap_err().kind(), ErrorKind::WrongDevice { .. }));
             }
         }
         for (device, raw) in [(&gpu, &gpu_raw), (&near, &near_raw), (&other, &other_raw)] {

@@ -67,6 +67,10 @@ impl<B: Backend> ArrayCopy<'_, B> {
             destination.memory.check(operation)?;
             return Ok(0);
         }
+        if matches!(route, Route::BetweenBackends | Route::ThroughHost) {
+            // They come by this stream, whose driver must know the address.
+            timeline.check_owns(operation, destination.memory)?;
+        }
         let accesses = [source.access(false), destination.access(true)];
         // However the elements travel.
         let admitted = timeline.admit(Work::Transfer, operation, &accesses)?;
