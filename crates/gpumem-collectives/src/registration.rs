@@ -14,8 +14,8 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Errors
     /// Returns [`WrongDevice`](ErrorKind::WrongDevice) for an array of another device, [`Collective`](ErrorKind::Collective) if the
-    /// communicator has failed, [`Unsupported`](ErrorKind::Unsupported) for a library older than NCCL 2.19, and
-    /// [`Driver`](ErrorKind::Driver) if it reports a failure.
+    /// communicator has failed, [`Unsupported`](ErrorKind::Unsupported) for memory that is page-locked for a scope and for a library
+    /// older than NCCL 2.19, and [`Driver`](ErrorKind::Driver) if it reports a failure.
     pub fn register<S, D>(&self, array: &ArrayBase<S, D>) -> Result<()>
     where
         S: Storage<Backend = B>,
@@ -47,6 +47,11 @@ impl<B: Backend> Communicator<B> {
         if !place.memory.context().is_same(core) {
             let (has, wants) = (place.memory.context().name(), core.name());
             return Err(core.error(operation, ErrorKind::WrongDevice { what: "array", has, wants }));
+        }
+        if place.memory.is_of_scope() {
+            // The library would know it after the scope, when the addresses may be those of other memory.
+            let what = "a registration of memory that is locked for a scope";
+            return Err(core.error(operation, ErrorKind::Unsupported { what }));
         }
         Ok(place)
     }

@@ -249,3 +249,13 @@ fn types_of_one_name_are_different_types() {
         assert!(error.contains("the ranks disagree"), "{error}");
     }
 }
+
+/// The library would know the memory longer than it is the device's.
+#[test]
+fn memory_that_is_locked_for_a_scope_is_not_registered() {
+    let (comm, _) = apart(1, &Options::new()).remove(0);
+    let mut elements = ndarray::Array1::from_elem(1000, 1_u32);
+    let locked =
+        comm.device().mapped([elements.view_mut()], |locked| comm.register(&locked[0].device_view()));
+    is(|kind| matches!(kind, ErrorKind::Unsupported { .. }), locked.unwrap());
+}

@@ -389,7 +389,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Whether it is memory of the caller that is page-locked for a scope, and gone after that.
-    pub(crate) fn is_of_scope(&self) -> bool {
+    pub fn is_of_scope(&self) -> bool {
         let is_kept = self.extra.as_ref().is_some_and(|extra| extra.owner.is_some());
         matches!(self.kind(), MemoryKind::Registered(_)) && !is_kept && self.len() > 0
     }
