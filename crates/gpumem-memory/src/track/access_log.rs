@@ -137,11 +137,16 @@ impl<P: QueueRef> AccessLog<P> {
         self.uses.iter().all(|entry| entry.is_retired() || is_settled(&entry.by, entry.submission))
     }
 
+    /// Whether the next use makes room first.
+    pub(crate) fn is_long(&self) -> bool {
+        self.uses.len() >= LIMIT
+    }
+
     /// Makes room: removes finished uses, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
     /// under the same lock as the `note` that follows.
     #[inline]
     pub fn compact(&mut self) {
-        if self.uses.len() >= LIMIT {
+        if self.is_long() {
             self.make_room();
         }
     }

@@ -6,7 +6,7 @@ use gpumem::{
     HasCudaArrayInterface, ImportedArray, Loan, Result, cuda_array, cuda_array_mut, kernel::*,
 };
 use gpumem_core::{Attach, MappedOptions};
-use gpumem_host::Host;
+use gpumem_host::{Host, HostOptions};
 use gpumem_integration::{fill, slow_copy};
 use gpumem_runtime as runtime;
 use ndarray::{Array1, Ix1, s};
@@ -220,4 +220,18 @@ fn through_a_shared_pointer_an_object_can_only_be_read() {
     assert!(!says(&*loan).data.1);
     assert!(says(&loan).data.1 && says(&&*loan).data.1 && says(&Rc::new(loan.clone())).data.1);
     assert!(!says(&Box::new(array.lend_mut(&stream).unwrap())).data.1);
+}
+
+/// Memory that comes back again and again, and is not used meanwhile, keeps no event for each time.
+#[test]
+fn imports_of_lent_memory_leave_nothing() {
+    let raw = Host::open_with(&HostOptions::new()).unwrap();
+    let device: runtime::Device<Host> = runtime::Device::from_raw(raw.clone());
+    let array = device.to_device(&[1_u32, 2, 3]).unwrap();
+    let loan = std::sync::Arc::new(array.lend(&device.stream().unwrap()).unwrap());
+    for _ in 0..200 {
+        drop(device.as_cuda_array::<u32, Ix1, _>(loan.clone()).unwrap());
+    }
+    let events = raw.counters().events;
+    assert!(events < 64, "{events} events");
 }

@@ -123,6 +123,19 @@ impl<B: Backend> Tracked<B> {
         self.log.lock().seed(all, timeline, submission);
     }
 
+    /// Asks the driver what is over of a long log: work of others comes to it without having waited for what it holds.
+    fn shorten_log(&self) {
+        let uses: SmallVec<[PendingUse<B>; 4]> = {
+            let log = self.log();
+            let all = log.all().filter(|_| log.is_long());
+            all.map(|entry| (entry.by.clone(), entry.submission)).collect()
+        };
+        for (timeline, submission) in uses {
+            // What cannot be told stays.
+            let _ = timeline.poll(submission);
+        }
+    }
+
     /// Notes a borrower's work on a foreign stream up to now, as writes of these bytes.
     pub fn note_borrowers_work(
         &self,
@@ -132,6 +145,7 @@ impl<B: Backend> Tracked<B> {
     ) -> Result<()> {
         let ended = Timeline::foreign_snapshot(self.context(), stream);
         let (timeline, submission) = ended.map_err(|error| error.in_operation(operation))?;
+        self.shorten_log();
         self.log().note_others(extent, true, &timeline, submission);
         Ok(())
     }
