@@ -13,7 +13,7 @@ pub struct Access<'a, B: Backend> {
     pub extent: Range<usize>,
     pub write: bool,
     /// The elements, if they are known: an extent may have gaps.
-    elements: Option<&'a Layout>,
+    pub(super) elements: Option<&'a Layout>,
     /// One of the two of [`in_place`](Self::in_place).
     in_place: bool,
 }
@@ -56,15 +56,11 @@ impl<'a, B: Backend> Access<'a, B> {
     /// Whether the two may use the same bytes, and one writes them.
     pub(super) fn clashes_with(&self, other: &Self) -> bool {
         let (one, other_one) = (self.memory, other.memory);
-        if !(self.write || other.write) || self.extent.is_empty() || other.extent.is_empty() {
+        if !(self.write || other.write) {
             return false;
         }
         if one.id() == other_one.id() {
-            return overlap(&self.extent, &other.extent)
-                && match (self.elements, other.elements) {
-                    (Some(elements), Some(others)) => elements.overlaps(others),
-                    _ => true,
-                };
+            return meet((&self.extent, self.elements), (&other.extent, other.elements));
         }
         // Two allocations share bytes only where foreign memory was wrapped twice.
         let bytes = |access: &Self| {
@@ -75,8 +71,20 @@ impl<'a, B: Backend> Access<'a, B> {
     }
 }
 
-pub(super) fn overlap<T: PartialOrd>(one: &Range<T>, other: &Range<T>) -> bool {
-    one.start < other.end && other.start < one.end
+/// Bytes of an allocation, and of which elements they are, if these are known.
+pub(super) type Part<'a> = (&'a Range<usize>, Option<&'a Layout>);
+
+/// Whether two parts of an allocation may share a byte.
+pub(super) fn meet((extent, elements): Part<'_>, (other, others): Part<'_>) -> bool {
+    overlap(extent, other)
+        && match (elements, others) {
+            (Some(elements), Some(others)) => elements.overlaps(others),
+            _ => true,
+        }
+}
+
+fn overlap<T: Ord + Copy>(one: &Range<T>, other: &Range<T>) -> bool {
+    one.start.max(other.start) < one.end.min(other.end)
 }
 
 /// The uses of work, in the form for backends.

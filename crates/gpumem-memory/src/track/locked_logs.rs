@@ -28,8 +28,8 @@ impl<'a, B: Backend> LockedLog<'a, B> {
     /// The use, unless a conflicting one is announced. The log of its memory is locked.
     #[inline(always)]
     fn checked(self, timeline: &Timeline<B>, operation: &'static str) -> Result<Self> {
-        let Access { memory, extent, write, .. } = self.access;
-        memory.refuse_announced(operation, extent, *write, Some(timeline.id()))?;
+        let Access { memory, extent, write, elements, .. } = self.access;
+        memory.refuse_announced(operation, (extent, *elements), *write, Some(timeline.id()))?;
         Ok(self)
     }
 

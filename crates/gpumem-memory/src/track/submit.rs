@@ -123,9 +123,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             let handle = timeline.begin_and_wait(operation, logs, |queue| begin(timeline, queue))?;
             let announces = accesses.iter().any(|access| access.memory.may_get_other_handles());
             if announces {
-                for Access { memory, extent, write, .. } in accesses {
-                    memory.announce(timeline, extent, *write);
-                }
+                accesses.iter().for_each(|access| access.memory.announce(timeline, access));
             }
             Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle, announces })
         };
@@ -207,9 +205,7 @@ impl<B: Backend> Drop for LentStream<'_, '_, B> {
     fn drop(&mut self) {
         let Admitted { timeline, accesses, .. } = self.admitted;
         if self.announces {
-            accesses.iter().for_each(|Access { memory, extent, write, .. }| {
-                memory.withdraw(timeline, extent, *write);
-            });
+            accesses.iter().for_each(|access| access.memory.withdraw(timeline, access));
         }
     }
 }

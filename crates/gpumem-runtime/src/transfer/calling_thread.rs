@@ -107,11 +107,7 @@ fn direct<B: Backend>(copy: &BorrowedCopy<'_, B>, host: &HostSpan, nest: &CopyNe
     let BorrowedCopy { timeline, operation, array: array_ref, direction, .. } = *copy;
     let host = CopySide::of_caller(timeline, host.base as u64);
     let device = CopySide::of(timeline, array_ref.memory);
-    let extent = array_ref.layout.extent();
-    let access = match direction {
-        Direction::HostToDevice => Access::write(array_ref.memory, extent),
-        Direction::DeviceToHost => Access::read(array_ref.memory, extent),
-    };
+    let access = array_ref.access(direction == Direction::HostToDevice);
     // In the pair the caller is the source; for the way down the two sides change places.
     let nest = if direction == Direction::HostToDevice { nest.clone() } else { nest.swapped() };
     let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };

@@ -102,7 +102,7 @@ fn set<B: Backend>(
     pattern: Pattern,
 ) -> Result<u64> {
     let base = destination.memory.address();
-    let access = Access::write(destination.memory, destination.layout.extent());
+    let access = destination.access(true);
     let boundaries: Boundaries = destination.memory.device_boundaries().collect();
     let plan = RegionLoop::new(nest);
     let mut calls = 0;

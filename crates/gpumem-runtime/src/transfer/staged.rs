@@ -58,10 +58,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         let nest = self.inside(piece);
         let memory = self.staging.memory();
         let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, memory));
-        let accesses = [
-            Access::read(source.memory, source.layout.extent()),
-            Access::write(memory, self.layout.extent()),
-        ];
+        let accesses = [source.access(false), Access::write(memory, self.layout.extent())];
         timeline.submit(operation, &accesses, |raw| {
             // SAFETY: the block and the source's memory are alive and ordered by their access logs; they share no bytes,
             // and elements in the block do not overlap.
@@ -93,13 +90,11 @@ impl<'a, B: Backend> Staged<'a, B> {
         let nest = if direction == Direction::HostToDevice { block } else { block.swapped() };
         let memory = self.staging.memory();
         let (host, device) = (CopySide::of(timeline, memory), CopySide::of(timeline, array_ref.memory));
-        let (whole, extent) = (self.layout.extent(), array_ref.layout.extent());
+        let whole = self.layout.extent();
         let (from, to, accesses) = match direction {
-            Direction::HostToDevice => {
-                (host, device, [Access::read(memory, whole), Access::write(array_ref.memory, extent)])
-            }
+            Direction::HostToDevice => (host, device, [Access::read(memory, whole), array_ref.access(true)]),
             Direction::DeviceToHost => {
-                (device, host, [Access::read(array_ref.memory, extent), Access::write(memory, whole)])
+                (device, host, [array_ref.access(false), Access::write(memory, whole)])
             }
         };
         let mut calls = 0;

@@ -199,6 +199,18 @@ fn a_second_handle_is_not_used_while_others_enqueue_work<B: Backend>(lab: &Lab<B
         other.copy_to_device(&mut copy, &second)?;
         same(second.copy_to_host()?.view(), host.view());
     }
+    // Elements that take turns with those, and no elements among them.
+    let mut odd = array.slice_mut(s![1..;2])?;
+    let uses = [RawAccess::write(&mut odd)];
+    // SAFETY: nothing is enqueued by other means than the library's.
+    let inside = unsafe {
+        stream.raw_scope(&uses, |_| -> Verdict {
+            other.copy_to_device(&mut copy.slice_mut(s![..50])?, &second.slice(s![..;2])?)?;
+            other.copy_to_device(&mut copy.slice_mut(s![..0])?, &second.slice(s![50..50])?)?;
+            Ok(())
+        })
+    };
+    inside??;
     // A body that panics has ended, too.
     let uses = [RawAccess::write(&mut array)];
     // SAFETY: nothing is enqueued.

@@ -12,9 +12,13 @@
 use super::Tracked;
 use crate::{
     sync::{Rank, ShortMutex},
-    track::{AccessLog, Timeline, access::overlap},
+    track::{
+        Access, AccessLog, Timeline,
+        access::{Part, meet},
+    },
 };
 use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_layout::layout::Layout;
 use std::{
     ops::Range,
     sync::Arc,
@@ -32,6 +36,8 @@ struct Borrow<B: Backend> {
     write: bool,
     /// Whether it is an announced use, and no loan.
     announced: bool,
+    /// The elements of an announced use, if they are known.
+    elements: Option<Layout>,
 }
 
 /// Set where an import has made another handle of the memory.
@@ -148,26 +154,30 @@ impl<B: Backend> Tracked<B> {
             return entry.id;
         }
         let id = entries.last().map_or(0, |last| last.id + 1);
-        entries.push(Borrow { id, loans: 1, by, extent, write, announced: false });
+        entries.push(Borrow { id, loans: 1, by, extent, write, announced: false, elements: None });
         self.borrows.count_entries(&entries);
         id
     }
 
     /// Announces a use by work that others are about to enqueue on `by`. The log is locked meanwhile, so that every
     /// later use finds it.
-    pub(in crate::track) fn announce(&self, by: &Arc<Timeline<B>>, extent: &Range<usize>, write: bool) {
+    pub(in crate::track) fn announce(&self, by: &Arc<Timeline<B>>, access: &Access<'_, B>) {
         let mut entries = self.borrows.entries.lock();
         let id = entries.last().map_or(0, |last| last.id + 1);
-        let (by, extent) = (by.clone(), extent.clone());
-        entries.push(Borrow { id, loans: 1, by, extent, write, announced: true });
+        let (by, extent, elements) = (by.clone(), access.extent.clone(), access.elements.cloned());
+        entries.push(Borrow { id, loans: 1, by, extent, write: access.write, announced: true, elements });
         self.borrows.count_entries(&entries);
     }
 
     /// Ends an announcement: the use is in the log, or its work was not enqueued.
-    pub(in crate::track) fn withdraw(&self, by: &Arc<Timeline<B>>, extent: &Range<usize>, write: bool) {
+    pub(in crate::track) fn withdraw(&self, by: &Arc<Timeline<B>>, access: &Access<'_, B>) {
         let mut entries = self.borrows.entries.lock();
         let is_it = |entry: &Borrow<B>| {
-            entry.announced && Arc::ptr_eq(&entry.by, by) && entry.write == write && entry.extent == *extent
+            let is_alike = entry.write == access.write && entry.extent == access.extent;
+            entry.announced
+                && Arc::ptr_eq(&entry.by, by)
+                && is_alike
+                && entry.elements.as_ref() == access.elements
         };
         if let Some(place) = entries.iter().position(is_it) {
             entries.remove(place);
@@ -181,18 +191,18 @@ impl<B: Backend> Tracked<B> {
     pub(in crate::track) fn refuse_announced(
         &self,
         operation: &'static str,
-        extent: &Range<usize>,
+        part: Part<'_>,
         write: bool,
         by: Option<u64>,
     ) -> Result<()> {
-        if self.borrows.is_empty() { Ok(()) } else { self.look_for_announced(operation, extent, write, by) }
+        if self.borrows.is_empty() { Ok(()) } else { self.look_for_announced(operation, part, write, by) }
     }
 
     #[cold]
     fn look_for_announced(
         &self,
         operation: &'static str,
-        extent: &Range<usize>,
+        part: Part<'_>,
         write: bool,
         by: Option<u64>,
     ) -> Result<()> {
@@ -201,12 +211,12 @@ impl<B: Backend> Tracked<B> {
             entry.announced
                 && by != Some(entry.by.id())
                 && (write || entry.write)
-                && overlap(&entry.extent, extent)
+                && meet((&entry.extent, entry.elements.as_ref()), part)
         };
         let Some(entry) = entries.iter().find(clashes) else { return Ok(()) };
         let (source_bytes, destination_bytes) = match write {
-            true => (entry.extent.clone(), extent.clone()),
-            false => (extent.clone(), entry.extent.clone()),
+            true => (entry.extent.clone(), part.0.clone()),
+            false => (part.0.clone(), entry.extent.clone()),
         };
         drop(entries);
         Err(self.context.error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))

@@ -111,7 +111,7 @@ impl<B: Backend> Tracked<B> {
         by: Option<u64>,
     ) -> Result<ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>>> {
         let log = self.log();
-        self.refuse_announced(operation, extent, write, by)?;
+        self.refuse_announced(operation, (extent, None), write, by)?;
         Ok(log)
     }
 
