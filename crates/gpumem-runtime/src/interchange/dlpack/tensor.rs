@@ -31,6 +31,7 @@ impl DlpackTensor {
     ///   null, have as many numbers as it has axes.
     /// * Its deleter, where there is one, may be called from any thread.
     /// * It describes memory that stays valid, with initialised elements, until its deleter is called.
+    /// * Unless it says that it may only be read, safe code cannot read or write the elements by any other object meanwhile.
     pub unsafe fn from_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
         Self(Form::Versioned(tensor))
     }
