@@ -3,7 +3,13 @@
 use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, fixture::Setting, panics};
 use gpumem_core::{Backend, DeviceSelector, Result};
 use gpumem_runtime::Device;
-use std::{rc::Rc, time::Duration};
+use std::{
+    process,
+    rc::Rc,
+    sync::{mpsc, mpsc::RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
 type Opener<B> = Box<dyn Fn(&DeviceSelector) -> Result<Device<B>>>;
 type Second<B> = Box<dyn Fn(&Device<B>) -> Option<Device<B>>>;
@@ -41,6 +47,25 @@ impl Selection {
         self.level.is_none_or(|most| level.number() <= most)
             && (self.filters.is_empty() || self.filters.iter().any(fits))
     }
+}
+
+/// How long a case may take. Under a checker of memory, a long one takes minutes.
+const CASE_LIMIT: Duration = Duration::from_secs(900);
+
+/// Runs a case, and ends the process with the name of the case if it hangs: a runner would only see a program that is silent.
+fn within_limit<R>(name: &str, run: impl FnOnce() -> R) -> R {
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if is_done.recv_timeout(CASE_LIMIT) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("test {name} ... FAILED\n    it is not over after {CASE_LIMIT:?}");
+                process::abort();
+            }
+        });
+        let result = run();
+        drop(done);
+        result
+    })
 }
 
 impl<B: Backend> Suite<B> {
@@ -135,7 +160,7 @@ impl<B: Backend> Suite<B> {
             report.add(name, Outcome::Failed("expectations name it, and there is no such case".to_owned()));
         }
         for case in chosen {
-            let outcome = self.judge(case);
+            let outcome = within_limit(&case.name, || self.judge(case));
             tell(&case.name, &outcome);
             report.add(&case.name, outcome);
         }
