@@ -26,6 +26,7 @@ fn all() -> Vec<Text> {
     use {operators::*, subset::*};
     let features = features::all().into_iter().map(text);
     let mut all: Vec<Text> = features.collect();
+    all.extend(endless::all().into_iter().map(text));
     all.extend(hygiene::pairs().into_iter().map(|(kernel, _)| text(kernel)));
     all.extend(meanings::pairs().into_iter().map(|(kernel, _)| text(kernel)));
     all.extend([
@@ -117,6 +118,42 @@ fn nvrtc_compiles_every_kernel_without_a_warning() {
 #[test]
 fn hiprtc_compiles_every_kernel_without_a_warning() {
     compile_all(Flavour::Hiprtc, &[("gfx906", 64), ("gfx90a", 64), ("gfx1030", 32)]);
+}
+
+#[test]
+fn loops_have_a_way_out_that_may_have_no_end() {
+    let has_one = |kernel: KernelDef<_>| {
+        let source = kernel.source_text().unwrap();
+        source.split_once("\"records\"").unwrap().1.contains("rust::ends()")
+    };
+    assert!(subset::endless::all().into_iter().all(has_one));
+    assert!(!has_one(subset::endless::ending()));
+}
+
+/// A compiler that takes them for ended leaves no jump, and no check of what the loop says.
+#[test]
+fn loops_stay_that_do_not_end() {
+    let wanted = [(Flavour::Nvrtc, ["compute_90", "compute_120"]), (Flavour::Hiprtc, ["gfx906", "gfx1030"])];
+    for (flavour, architectures) in wanted {
+        let Some(compiler) = Compiler::load(flavour) else { continue };
+        for (architecture, (name, text)) in architectures
+            .iter()
+            .flat_map(|one| subset::endless::all().into_iter().map(move |all| (one, text(all))))
+        {
+            let text = text(32, false);
+            let (code, jump) = match flavour {
+                Flavour::Nvrtc => (
+                    compiler.compile(&text, architecture).map(|code| String::from_utf8(code).unwrap()),
+                    "bra",
+                ),
+                Flavour::Hiprtc => (compiler.listing(&text, architecture), "branch"),
+            };
+            match code {
+                Ok(code) => assert!(code.contains(jump), "{name} for {architecture}:\n{code}"),
+                Err(log) => println!("skipped: {log}"), // an older one does not know the architecture
+            }
+        }
+    }
 }
 
 #[test]

@@ -48,6 +48,20 @@ GPUMEM_DEVICE void require(bool holds) {
 #endif
 }
 
+// False. In each turn of a loop that may have no end stands a way out on this condition: C++ says that every loop ends, and compilers
+// conclude from it what holds after one, drop checks, and write before it what comes after it. NVRTC does not know the number. The
+// compiler of PTX does, but takes a loop with a performance monitor's event as it is, and AMD's one with an `asm`.
+GPUMEM_DEVICE bool ends() {
+#ifdef __CUDA_ARCH__
+    u32 word;
+    asm volatile("pmevent 0; mov.u32 %0, 0;" : "=r"(word));
+    return word != 0;
+#else
+    asm volatile("");
+    return false;
+#endif
+}
+
 template <class T> GPUMEM_DEVICE T add(T a, T b) {
     typedef typename limits<T>::bits bits;
     return (T)((bits)a + (bits)b);

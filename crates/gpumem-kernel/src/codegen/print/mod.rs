@@ -1,6 +1,7 @@
 //! C++ of a kernel's tree.
 
 mod expression;
+mod finite;
 mod name;
 mod narrow;
 mod statement;
@@ -124,7 +125,8 @@ impl PrintedProgram {
     /// Prints constants, head and body.
     fn printed(&self, name: &str, head: &str, prefix: &str, functions: Vec<String>, out: &mut String) {
         let (types, constants) = (self.types.as_slice(), self.constants.as_slice());
-        let mut body = Body { types, constants, functions, prefix, narrow: NarrowVariables::new() };
+        let result = self.result.name.as_str();
+        let mut body = Body { types, constants, functions, prefix, result, narrow: NarrowVariables::new() };
         body.find_narrow(self.body, self.body);
         for (number, constant) in
             self.constants.iter().enumerate().filter(|(_, constant)| constant.is_table())
@@ -163,6 +165,8 @@ struct Body<'p> {
     functions: Vec<String>,
     /// The prefix of the names of its constants.
     prefix: &'p str,
+    /// The type of what it returns.
+    result: &'p str,
     /// Its variables that have 32 bits instead of 64.
     narrow: NarrowVariables,
 }

@@ -1,6 +1,6 @@
 //! Positions in 32 bits where their values are known to fit: GPUs compute 64 bits in several instructions.
 
-use super::{Body, name::variable};
+use super::{Body, finite::any, name::variable};
 use crate::codegen::{E, S};
 use std::collections::HashMap;
 
@@ -154,17 +154,11 @@ impl Body<'_> {
 
 /// Whether a variable is only assigned what is at most its value.
 fn never_grows(name: &str, list: &[S]) -> bool {
-    list.iter().all(|statement| match statement {
-        S::Assign(E::Var(place), _) => *place != name,
+    !any(list, &|statement| match statement {
+        S::Assign(E::Var(place), _) => *place == name,
         S::AssignWith(operator, _, E::Var(place), _) => {
-            *place != name || matches!(*operator, "/" | "%" | ">>" | "&")
+            *place == name && !matches!(*operator, "/" | "%" | ">>" | "&")
         }
-        S::For(_, _, _, _, body)
-        | S::Loop(body)
-        | S::While(_, body)
-        | S::Block(body)
-        | S::Steps(_, _, _, _, _, body) => never_grows(name, body),
-        S::If(_, yes, no) => never_grows(name, yes) && never_grows(name, no),
-        _ => true,
+        _ => false,
     })
 }

@@ -29,6 +29,14 @@ impl Body<'_> {
         let _ = write!(out, "{}}}", "    ".repeat(depth));
     }
 
+    /// A loop that may have no end.
+    fn turns(&self, out: &mut String, head: &str, body: &[S], depth: usize) {
+        let none = if self.result == "void" { "" } else { " {}" };
+        let _ = writeln!(out, "{head} {{\n{}if (rust::ends()) return{none};", "    ".repeat(depth + 1));
+        self.statements(out, body, depth + 1);
+        put!(out, "{}}}", "    ".repeat(depth));
+    }
+
     fn statement(&self, out: &mut String, statement: &S, depth: usize) {
         if let S::Line(line) = statement {
             return put!(out, "#line {line}");
@@ -64,15 +72,14 @@ impl Body<'_> {
             S::Do(call @ (E::Call(..) | E::Invoke(..))) => put!(out, "{};", self.expression(call)),
             S::Do(value) => put!(out, "(void)({});", self.expression(value)),
             S::If(condition, yes, no) => self.branch(out, condition, yes, no, depth),
-            S::Loop(body) => {
-                out.push_str("for (;;)");
+            S::Loop(body) => self.turns(out, "for (;;)", body, depth),
+            S::While(condition, body) if self.ends(condition, body) => {
+                let _ = write!(out, "while ({})", self.expression(condition));
                 self.block(out, body, depth);
                 out.push('\n');
             }
             S::While(condition, body) => {
-                let _ = write!(out, "while ({})", self.expression(condition));
-                self.block(out, body, depth);
-                out.push('\n');
+                self.turns(out, &format!("while ({})", self.expression(condition)), body, depth);
             }
             S::For(name, ty, [from, to], [step, ..], body)
                 if self.narrow.contains_key(name)
