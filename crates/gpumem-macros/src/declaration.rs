@@ -167,6 +167,8 @@ pub(crate) fn program(
     code: &Code,
 ) -> TokenStream {
     let Code { witness, tree, .. } = code;
+    // A text: a macro of this name could be the user's, and return another program.
+    let file = if proc_macro::is_available() { Span::call_site().unwrap().file() } else { String::new() };
     let proof = lower.names.proof();
     let types = parameters.iter().map(|parameter| &parameter.ty);
     let texts = parameters.iter().map(|Parameter { name, .. }| {
@@ -204,7 +206,7 @@ pub(crate) fn program(
             let __names = || { #proof };
             __gpumem::PrintedProgram {
                 name: #name,
-                file: __gpumem::rust::file!(),
+                file: #file,
                 parameters: __gpumem::Language::list([#(__gpumem::Parameter {
                     name: #texts,
                     info: <#types as __gpumem::DeviceType>::device_type(),

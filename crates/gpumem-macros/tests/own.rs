@@ -252,3 +252,51 @@ fn refuses_other_programs<P: Parameters>(device: &Device<Host>, declaration: imp
     }
     declaration().contract(true).race_checks(true).bounds_checks(true).load(device).unwrap();
 }
+
+#[gpumem::device]
+fn twice(x: u32) -> u32 {
+    x * 2
+}
+
+/// In the place of a macro of the standard library. No expansion calls it.
+#[allow(unused_macros)]
+macro_rules! leave {
+    () => {
+        return <twice as gpumem::kernel::codegen::DeviceFunction>::program(
+            &gpumem::kernel::codegen::Calls::of_kernel(),
+        )
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use leave;
+
+/// gpumem but for one macro.
+mod elsewhere {
+    pub(crate) mod kernel {
+        pub(crate) use gpumem::kernel::*;
+        pub(crate) mod codegen {
+            pub(crate) use gpumem::kernel::codegen::*;
+            #[allow(unused_imports)] // as above
+            pub(crate) mod rust {
+                pub(crate) use crate::leave as file;
+                pub(crate) use std::*;
+            }
+        }
+    }
+}
+
+#[gpumem::device(crate = elsewhere)]
+fn once(x: u32) -> u32 {
+    x
+}
+
+#[gpumem::kernel(crate = elsewhere)]
+fn copied(y: Own<u32>) {
+    y[own()] = once(y[own()]);
+}
+
+#[test]
+fn no_macro_gives_another_program() {
+    let source = copied().source_text().unwrap().to_owned();
+    assert!(source.contains("functions::once_(") && !source.contains("twice"), "{source}");
+}
