@@ -474,7 +474,14 @@ GPUMEM_DEVICE u64 atomic_add(u64& target, u64 value) { return atomicAdd(&target,
 GPUMEM_DEVICE i64 atomic_add(i64& target, i64 value) {
     return (i64)atomicAdd(reinterpret_cast<u64*>(&target), (u64)value);
 }
-GPUMEM_DEVICE float atomic_add(float& target, float value) { return atomicAdd(&target, value); }
+GPUMEM_DEVICE float atomic_add(float& target, float value) {
+#ifdef __CUDA_ARCH__
+    // NVIDIA's addition in global memory takes subnormal numbers for zeros. It is right from 2^-101 on: such a value hides them,
+    // and its sums are none.
+    if (!(fabsf(value) >= 3.9443045e-31f)) return atomic_update(target, [value](float old) { return old + value; });
+#endif
+    return atomicAdd(&target, value);
+}
 GPUMEM_DEVICE double atomic_add(double& target, double value) { return atomicAdd(&target, value); }
 template <class T> GPUMEM_DEVICE T atomic_min(T& target, T value) {
     return atomic_update(target, [value](T old) { return detail::least()(old, value); });

@@ -9,7 +9,7 @@ use gpumem::{
     Backend, Element,
     generic::{Device, DeviceArray, Stream},
     host::Host,
-    kernel::{KernelDef, Slice, SliceMut, ViewMut, config_for_items},
+    kernel::{Atomic, KernelDef, Numeric, Slice, SliceMut, ViewMut, config_for_items},
 };
 use gpus::{Check, on_each_gpu};
 use half::{bf16, f16};
@@ -161,6 +161,46 @@ impl<T: Float> Check for Floats<T> {
         let (expected, _) = binary(&host(), &self.0, &pairs, [ROWS, 5]);
         same(&found, &expected, Float::key, &pairs);
     }
+}
+
+/// Adds `y` to `x` where it lies.
+#[gpumem::kernel(unsafe)]
+fn added<T: Numeric + Atomic>(x: SliceMut<T>, y: Slice<T>) {
+    let i = global_id(0);
+    if i < x.len() {
+        x.atomic_add(i, y[i]);
+    }
+}
+
+struct Sums;
+
+impl Check for Sums {
+    fn check<B: Backend>(&self, device: &Device<B>) {
+        self.of::<f32, B>(device);
+        self.of::<f64, B>(device);
+    }
+}
+
+impl Sums {
+    fn of<T, B: Backend>(&self, device: &Device<B>)
+    where
+        T: Float + Numeric + Atomic,
+    {
+        let stream = device.stream().unwrap();
+        let pairs = pairs(&T::edges());
+        let (x, y): (Vec<T>, Vec<T>) = pairs.iter().copied().unzip();
+        let (mut sums, by) = (stream.to_device(&x).unwrap(), stream.to_device(&y).unwrap());
+        let dims = config_for_items(x.len(), GROUP);
+        added::<T>().load(device).unwrap().launch(&stream, &dims, (&mut sums, &by)).unwrap();
+        for (found, (x, y)) in sums.copy_to_host().unwrap().iter().zip(&pairs) {
+            assert_eq!(found.key(), (*x + *y).key(), "{x:?} and {y:?}");
+        }
+    }
+}
+
+#[test]
+fn atomic_sums_are_those_of_floats() {
+    everywhere("atomic_sums_are_those_of_floats", &Sums);
 }
 
 #[test]
