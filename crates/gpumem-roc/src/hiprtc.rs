@@ -15,6 +15,8 @@ use std::{
 const OPERATION: &str = "compile";
 /// Keeps a product and a sum apart: hipRTC contracts by default.
 const NO_CONTRACTION: &str = "-ffp-contract=off";
+/// The same memory is seen as numbers of several types: dynamic shared memory, and what changes atomically.
+const ANY_ALIASING: &str = "-fno-strict-aliasing";
 /// Options by which a user says how products and sums are computed.
 const DECIDE_CONTRACTION: [&str; 3] = ["-ffp-contract", "-ffast-math", "-Ofast"];
 
@@ -103,8 +105,8 @@ fn is_known(architecture: &str, hip: Version) -> bool {
     })
 }
 
-/// Adds the architecture to the options. Any other than the device's is refused: the device could not run the image,
-/// and hipRTC of ROCm 5 ends the process if it does not know the name.
+/// Adds the architecture, and what every kernel needs, to the options. Any other than the device's is refused: the device could
+/// not run the image, and hipRTC of ROCm 5 ends the process if it does not know the name.
 fn options(architecture: &str, flags: &[String]) -> Result<Vec<String>> {
     let names = |flag: &str| -> Vec<String> {
         let separators = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '+' | '-' | '_'));
@@ -129,7 +131,7 @@ fn options(architecture: &str, flags: &[String]) -> Result<Vec<String>> {
         );
         return Err(build(log));
     }
-    let mut options = Vec::with_capacity(flags.len() + 1);
+    let mut options = vec![ANY_ALIASING.to_owned()];
     if named.is_empty() {
         options.push(format!("--gpu-architecture={architecture}"));
     }
@@ -240,9 +242,9 @@ mod tests {
     #[test]
     fn the_architecture_is_the_devices() {
         let own = |flags: &[&str]| options("gfx90a", &strings(flags));
-        assert_eq!(own(&["-O3"]).unwrap(), ["--gpu-architecture=gfx90a", "-O3"]);
+        assert_eq!(own(&["-O3"]).unwrap(), [ANY_ALIASING, "--gpu-architecture=gfx90a", "-O3"]);
         for flag in ["--offload-arch=gfx90a", "--gpu-architecture=gfx90a:xnack-", "-mcpu=gfx90a"] {
-            assert_eq!(own(&[flag]).unwrap(), [flag]);
+            assert_eq!(own(&[flag]).unwrap(), [ANY_ALIASING, flag]);
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) fn translate<'a>(options: impl IntoIterator<Item = &'a str>, architec
                     translated.push(format!("--pre-include={header}"));
                 }
             }
+            // NVRTC has no other.
+            ("-fno-strict-aliasing", None) => {}
             _ if tunes_amd(name) => {}
             _ => translated.push(option.to_owned()),
         }
@@ -108,6 +110,7 @@ mod tests {
     fn tuning_options_are_left_out_and_unknown_ones_are_passed_on() {
         let tuning = ["-O3", "-Wno-unused", "-munsafe-fp-atomics", "-mllvm", "-amdgpu-early-inline-all=true"];
         assert_eq!(after_architecture(&tuning), Vec::<String>::new());
+        assert_eq!(after_architecture(&["-fno-strict-aliasing"]), Vec::<String>::new());
         assert_eq!(after_architecture(&["-mwavefrontsize64"]), ["-mwavefrontsize64"]);
         assert_eq!(after_architecture(&["--nonsense"]), ["--nonsense"]);
     }
