@@ -431,7 +431,8 @@ struct greatest {
 template <class T, class Op> GPUMEM_DEVICE T wave_reduce(T value, Op op) {
     for (u32 distance = GPUMEM_WAVE / 2; distance > 0; distance /= 2) {
         T other = shuffle_down(value, distance);
-        if (lane() + distance < wave_items()) value = op(value, other);
+        // The values of other lanes are used no more, and what `op` makes of them might stop the kernel.
+        if (lane() < distance && lane() + distance < wave_items()) value = op(value, other);
     }
     return shuffle(value, 0);
 }

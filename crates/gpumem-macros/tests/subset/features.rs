@@ -218,6 +218,32 @@ pub(crate) fn reductions(out: SliceMut<i64>) {
     out[i] = by_closure + by_name * 7 + up + all + scanned + votes;
 }
 
+/// What the lanes give that are asked for no more, the function would not take.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn reductions_that_stop(out: SliceMut<i64>) {
+    let lane = local_id(0) % 32;
+    let ends = if lane < 12 { 5 } else { 1 };
+    let n = if lane < 4 {
+        1000
+    } else if lane < 8 {
+        4
+    } else {
+        ends
+    };
+    out[global_id(0)] = wave_reduce(n, |a, b| a / b);
+}
+
+/// Numbers of two types in one place.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn puns(out: SliceMut<i64>) {
+    let whole = dynamic_shared::<u32>();
+    let single = dynamic_shared::<f32>();
+    let (i, at) = (global_id(0), local_id(0));
+    whole[at] = 5;
+    single[at + out[i] as usize] = 1.0;
+    out[i] = whole[at] as i64;
+}
+
 #[gpumem::device]
 pub(crate) fn of_a_wave<T: Numeric>(number: T, least: T, most: T) -> T {
     nearest(number * most, most) - least / most + T::ONE
@@ -483,7 +509,16 @@ pub(crate) fn named_number(out: SliceMut<i64>, mut n: Count) {
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
     let mut all = vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()];
     all.extend([truths(), halves_in_waves(), operations_by_name(), names_of_the_source(), spellings()]);
-    all.extend([changes(), many_axes(), given(), parts_first(), tables(), lengths()]);
+    all.extend([
+        reductions_that_stop(),
+        puns(),
+        changes(),
+        many_axes(),
+        given(),
+        parts_first(),
+        tables(),
+        lengths(),
+    ]);
     all
 }
 
