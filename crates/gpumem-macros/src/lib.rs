@@ -69,7 +69,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 ///
 /// | argument | |
 /// |---|---|
-/// | `unsafe` | the author answers for races: an element that one work-item writes is used by another only after a barrier of the same group, or atomically by both |
+/// | `unsafe` | the author answers for races: an element that one work-item writes is used by another only after a barrier of the same group, or atomically by both; and shared memory is read where it was written |
 /// | `unchecked` | a GPU does not check indices, divisors and steps; the author answers for them. Needs `unsafe` |
 /// | `name = ".."` | the kernel's symbol, where it is not the function's name: an identifier of C++ |
 /// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag`. Needs `unsafe` |
