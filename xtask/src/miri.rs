@@ -43,10 +43,9 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),
     all("gpumem-nccl-sys", &["--lib"]),
-    all("gpumem-simt", &["--lib"]).on_rayon(),
     all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
-    all("gpumem-kernel", &["--lib"]).may_leak(),
+    all("gpumem-kernel", &["--lib"]).on_rayon().may_leak(),
 ];
 
 /// Runs for the night, which take minutes.

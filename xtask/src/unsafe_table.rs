@@ -30,6 +30,9 @@ const BACKEND: [&str; 7] =
 
 fn sources(directory: &Path, found: &mut Vec<syn::File>) {
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.ends_with("gpumem-kernel/src/simt") {
+            continue; // one row of the table names its functions as a whole
+        }
         if entry.is_dir() {
             sources(&entry, found);
         } else if entry.extension().is_some_and(|extension| extension == "rs") {
@@ -96,7 +99,7 @@ fn the_page_names_all_that_is_unsafe() {
     let first = rows.filter_map(|line| line.split('|').nth(1));
     let named: BTreeSet<String> =
         first.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
-    let named: BTreeSet<String> = named.into_iter().filter(|name| name != "gpumem-simt").collect();
+    let named: BTreeSet<String> = named.into_iter().filter(|name| name != "simt").collect();
     assert!(found.len() > 20, "{found:?}");
     let missing: Vec<_> = found.difference(&named).collect();
     let stale: Vec<_> = named.difference(&found).collect();

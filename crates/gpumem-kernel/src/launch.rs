@@ -1,6 +1,7 @@
 //! Launching a kernel in stream order.
 
 use super::arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument};
+use crate::simt::Parameters;
 use gpumem_core::{
     Backend, Capabilities, DriverDevice, Error, ErrorKind, KernelArguments, LaunchConfig, Result, Stream as _,
 };
@@ -8,7 +9,6 @@ use gpumem_runtime::{
     Device, Scope, Stream,
     internal::{Access, Allocation, AllocationRef, DeviceContext, Timeline, Tracked, Work},
 };
-use gpumem_simt::Parameters;
 use std::{
     fmt,
     marker::PhantomData,

@@ -15,6 +15,8 @@ mod identifier;
 mod images;
 mod launch;
 pub mod prelude;
+#[doc(hidden)]
+pub mod simt;
 mod source;
 mod untyped;
 
@@ -23,11 +25,11 @@ pub use codegen::{BinaryFunction, DeviceConst, DeviceType, Numeric, UnaryFunctio
 pub use definition::{ENV_RACE_CHECKS, KernelDef};
 pub use form::HostForm;
 pub use gpumem_core::{HostFunction, HostLaunch, KernelArguments};
-pub use gpumem_simt::{
+pub use launch::Kernel;
+pub use simt::{
     Atomic, Change, Constant, ConstantArray, Entry, Indices, Local, LocalArray, Number, Own, OwnId, OwnView,
     ParameterInfo, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
 };
-pub use launch::Kernel;
 pub use source::{PRELUDE, config_for_items, portable_text};
 pub use untyped::{UntypedArguments, UntypedKernel, UntypedKernelDef};
 

@@ -1,7 +1,7 @@
 //! The text that a device's compiler gets.
 
+use crate::simt::{ParameterInfo, Parameters};
 use gpumem_core::{Extents, LaunchConfig};
-use gpumem_simt::{ParameterInfo, Parameters};
 use std::fmt::Write;
 
 /// The portable prelude: ids, arrays, barriers, waves and atomics for CUDA and HIP, as a file that can be read on its own.

@@ -7,12 +7,12 @@ use super::{
     identifier::check_name,
     source::text_of,
 };
+use crate::simt::ParameterInfo;
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
     HostFunction, KernelSource, LaunchConfig, Lowering, Result,
 };
 use gpumem_runtime::{ArrayBase, Device, Storage, StorageMut, Stream};
-use gpumem_simt::ParameterInfo;
 use ndarray::Dimension;
 use std::{fmt, sync::Arc};
 

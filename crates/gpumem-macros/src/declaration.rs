@@ -135,12 +135,12 @@ pub(crate) fn origin() -> TokenStream {
                     ),
                     _: (
                         __gpumem::Calls<'_>,
-                        __gpumem::Constant,
+                        __gpumem::PrintedConstant,
                         __gpumem::E,
                         __gpumem::Fault,
                         __gpumem::KernelDef<T>,
                         __gpumem::Language,
-                        __gpumem::Parameter,
+                        __gpumem::PrintedParameter,
                         __gpumem::Phases<'_>,
                         __gpumem::PrintedProgram,
                         __gpumem::Private<T>,
@@ -190,10 +190,10 @@ pub(crate) fn program(
         alike.extend(quote_spanned!(span=> __gpumem::Language::alike(&#left, &#right);));
     }
     let constants = lower.constants.iter().map(|(value, seen)| match seen {
-        None => quote_spanned!(value.span()=> __gpumem::Constant::new(&#value)),
+        None => quote_spanned!(value.span()=> __gpumem::PrintedConstant::new(&#value)),
         Some(number) => {
             let witness = lower::witness(*number, value.span());
-            quote_spanned!(value.span()=> __gpumem::Constant::seen(&#witness, &#value))
+            quote_spanned!(value.span()=> __gpumem::PrintedConstant::seen(&#witness, &#value))
         }
     });
     quote! {
@@ -207,7 +207,7 @@ pub(crate) fn program(
             __gpumem::PrintedProgram {
                 name: #name,
                 file: #file,
-                parameters: __gpumem::Language::list([#(__gpumem::Parameter {
+                parameters: __gpumem::Language::list([#(__gpumem::PrintedParameter {
                     name: #texts,
                     info: <#types as __gpumem::DeviceType>::device_type(),
                 }),*]),

@@ -2,7 +2,7 @@
 
 use crate::kernel::{
     DeviceType, Numeric,
-    codegen::{Calls, DeviceFunction, E, Parameter, PrintedProgram, S},
+    codegen::{Calls, DeviceFunction, E, PrintedParameter, PrintedProgram, S},
 };
 use gpumem_macros::device;
 use half::{bf16, f16};
@@ -75,7 +75,7 @@ unsafe impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
         PrintedProgram {
             name: "cast_to",
             file: file!(),
-            parameters: vec![Parameter { name: "x", info: from.clone() }],
+            parameters: vec![PrintedParameter { name: "x", info: from.clone() }],
             result: to.clone(),
             types: vec![from, to],
             constants: Vec::new(),

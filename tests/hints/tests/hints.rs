@@ -44,7 +44,7 @@ fn each_mistake_shows_few_lines_and_names_that_users_write() {
         for mistake in text.split("\n\n") {
             let lines = lines_about_the_program(mistake);
             assert!(lines.len() <= MOST_LINES, "{}: {} lines\n{mistake}", path.display(), lines.len());
-            for hidden in ["gpumem_runtime", "gpumem_core", "gpumem_simt", "bytemuck::pod"] {
+            for hidden in ["gpumem_runtime", "gpumem_core", "gpumem_kernel::simt", "bytemuck::pod"] {
                 let names = lines.iter().any(|line| line.contains(hidden));
                 assert!(!names, "{} names items that users cannot write\n{mistake}", path.display());
             }

@@ -8,6 +8,7 @@ pub use host_arrays::{In, InOut, Out};
 pub(crate) use constants::Constants;
 pub(crate) use host_arrays::HostArrays;
 
+use crate::simt::{Parameter, Parameters};
 use crate::{Constant, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
 use bytemuck::{Pod, Zeroable};
 use constants::ConstantUpload;
@@ -16,7 +17,6 @@ use gpumem_runtime::{
     ArrayBase, Layout, Storage, StorageMut,
     internal::{Access, ArrayRef},
 };
-use gpumem_simt::{Parameter, Parameters};
 use half::{bf16, f16};
 use ndarray::Dimension;
 use smallvec::SmallVec;

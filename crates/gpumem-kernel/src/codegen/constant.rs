@@ -7,13 +7,13 @@ use num_complex::Complex;
 
 /// A constant of a kernel, as its value was when the kernel was declared.
 #[derive(Debug, Clone)]
-pub struct Constant {
+pub struct PrintedConstant {
     pub info: TypeInfo,
     /// Its value in C++.
     pub literal: String,
 }
 
-impl Constant {
+impl PrintedConstant {
     pub fn new<T: DeviceConst>(value: &T) -> Self {
         Self { info: T::device_type(), literal: value.literal() }
     }

@@ -1,7 +1,7 @@
 //! The lengths of arrays. Kernels ask for them here, whatever traits with methods of these names are in the user's scope.
 
+use crate::simt::{Constant, ConstantArray, Own, OwnView, Shared, Slice, SliceMut, View, ViewMut};
 use gpumem_core::Element;
-use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Shared, Slice, SliceMut, View, ViewMut};
 
 mod sealed {
     /// Arrays whose lengths the C++ knows, too.

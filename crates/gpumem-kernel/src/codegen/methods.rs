@@ -2,7 +2,7 @@
 //! user's scope: they are words of the language, as `global_id` is, and the C++ has one meaning for each.
 
 use super::{Language, Witness};
-use gpumem_simt::Number;
+use crate::simt::Number;
 use half::{bf16, f16};
 use num_complex::Complex;
 use num_traits::{Float, PrimInt, Unsigned};

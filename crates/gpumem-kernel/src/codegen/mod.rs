@@ -24,21 +24,21 @@ mod types;
 mod witness;
 
 pub use super::{HostForm, KernelDef};
-pub use crate::{__device_enum as device_enum, __device_record as device_record};
-pub use bytemuck;
-pub use constant::{Constant, DeviceConst};
-pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction};
-pub use gpumem_core::Element;
-pub use gpumem_simt::{
+pub use crate::simt::{
     Change, Fault, Load, LocalArray, Phases, Position, Private, Store, StoreLocal, WorkItem, WorkItemIds,
 };
+pub use crate::{__device_enum as device_enum, __device_record as device_record};
+pub use bytemuck;
+pub use constant::{DeviceConst, PrintedConstant};
+pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction};
+pub use gpumem_core::Element;
 pub use lengths::{Grid, Row};
 pub use methods::{Alike, Comparable, Convertible, Methods, Natural, Real, Whole};
 pub use names::{IsName, Name};
 pub use order::Ordered;
 pub use origin::{Language, Origin};
 pub use parameter::{RaceFree, Unpack};
-pub use print::{Parameter, PrintedProgram};
+pub use print::{PrintedParameter, PrintedProgram};
 pub use record::{FieldOf, FieldType, Record, RecordField, WithoutDeref, field};
 /// The standard library, whatever the user's crate calls by its name.
 pub use std as rust;

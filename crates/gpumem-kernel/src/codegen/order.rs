@@ -1,6 +1,6 @@
 //! `min` and `max` of kernels. Rust leaves open which of two zeros a float's own methods return, and processors differ.
 
-use gpumem_simt::Number;
+use crate::simt::Number;
 use half::{bf16, f16};
 
 mod sealed {

@@ -12,8 +12,8 @@
 //!   traits that are in the user's scope. A module's functions could not be told from others of the same signature.
 
 use super::{
-    Calls, Change, Constant, DeviceType, E, Fault, Grid, KernelDef, Load, Methods, Ordered, Parameter,
-    Phases, PrintedProgram, Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
+    Calls, Change, DeviceType, E, Fault, Grid, KernelDef, Load, Methods, Ordered, Phases, PrintedConstant,
+    PrintedParameter, PrintedProgram, Private, Row, S, Store, StoreLocal, Witness, WorkItem, WorkItemIds,
 };
 
 /// The functions of the kernels' language that belong to no other type.
@@ -41,12 +41,12 @@ pub unsafe trait Origin {
         ),
         types: (
             Calls<'_>,
-            Constant,
+            PrintedConstant,
             E,
             Fault,
             KernelDef<T>,
             Language,
-            Parameter,
+            PrintedParameter,
             Phases<'_>,
             PrintedProgram,
             Private<T>,

@@ -1,7 +1,7 @@
 //! Functions that the macro calls for parameter types whose names it does not know: aliases, records.
 
 use super::Language;
-use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
+use crate::simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
 use half::{bf16, f16};
 
 /// A parameter as the body of a kernel sees it: arrays by reference, other values as they are.

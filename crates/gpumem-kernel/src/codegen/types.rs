@@ -1,11 +1,11 @@
 //! The types of device code, and their names there.
 
 use super::Record;
-use gpumem_core::Element;
-use gpumem_simt::{
+use crate::simt::{
     Constant, ConstantArray, LocalArray, Number, Own, OwnId, OwnView, Parameter, Shared, Slice, SliceMut,
     Value, View, ViewMut,
 };
+use gpumem_core::Element;
 use half::{bf16, f16};
 use num_complex::Complex;
 

@@ -1,8 +1,8 @@
 //! How a type is learnt from rustc: by being unified with it.
 
 use super::{DeviceType, Language, TypeInfo};
+use crate::simt::{Fault, LocalArray, WorkItemIds};
 use bytemuck::Zeroable;
-use gpumem_simt::{Fault, LocalArray, WorkItemIds};
 use std::{
     fmt::Arguments,
     iter::{Rev, StepBy},

@@ -1,6 +1,7 @@
 //! From a declaration to the kernel of a device, and to compiled images.
 
 use super::KernelDef;
+use crate::simt::{Executor, Parameters};
 use crate::{
     Kernel,
     arguments::Constants,
@@ -12,7 +13,6 @@ use gpumem_core::{
     KernelSource, Lowering, Result,
 };
 use gpumem_runtime::Device;
-use gpumem_simt::{Executor, Parameters};
 use std::any::TypeId;
 
 impl<P: Parameters> KernelDef<P> {

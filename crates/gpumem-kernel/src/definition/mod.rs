@@ -2,6 +2,7 @@
 
 mod load;
 
+use crate::simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
 use crate::{
     HostForm,
     identifier::check_name,
@@ -9,7 +10,6 @@ use crate::{
     source::{MOST_CONSTANT_BYTES, portable_text},
 };
 use gpumem_core::{Error, ErrorKind, HostFunction, Result};
-use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
 use std::{
     borrow::Cow,
     fmt,

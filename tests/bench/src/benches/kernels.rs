@@ -3,7 +3,7 @@
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Result, anyhow};
 use gpumem_core::{BarrierScope::Local, HostFunction, HostLaunch, KernelArguments, LaunchConfig};
-use gpumem_simt::{Executor, Slice, SliceMut, WorkItem, WorkItemIds};
+use gpumem_kernel::simt::{Executor, Slice, SliceMut, WorkItem, WorkItemIds};
 use rayon::prelude::*;
 use std::{
     hint::black_box,

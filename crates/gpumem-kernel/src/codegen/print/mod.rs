@@ -6,7 +6,7 @@ mod name;
 mod narrow;
 mod statement;
 
-use super::{Constant, Record, S, TypeInfo};
+use super::{PrintedConstant, Record, S, TypeInfo};
 pub(super) use name::member;
 use name::{identifier, variable};
 use narrow::NarrowVariables;
@@ -17,7 +17,7 @@ const ARITHMETIC: &str = include_str!("../arithmetic.hpp");
 
 /// A parameter of a kernel.
 #[derive(Debug, Clone)]
-pub struct Parameter {
+pub struct PrintedParameter {
     /// The name of its variable.
     pub name: &'static str,
     pub info: TypeInfo,
@@ -30,12 +30,12 @@ pub struct PrintedProgram {
     pub name: &'static str,
     /// The Rust file of the kernel.
     pub file: &'static str,
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<PrintedParameter>,
     pub result: TypeInfo,
     /// The types that the witnesses have seen, by number.
     pub types: Vec<TypeInfo>,
     /// Its constants, by number.
-    pub constants: Vec<Constant>,
+    pub constants: Vec<PrintedConstant>,
     /// The functions that it calls, by number.
     pub functions: Vec<Rc<PrintedProgram>>,
     pub body: &'static [S],
@@ -140,7 +140,7 @@ impl PrintedProgram {
             };
         }
         let parameter =
-            |parameter: &Parameter| format!("{} {}", parameter.info.name, variable(parameter.name));
+            |parameter: &PrintedParameter| format!("{} {}", parameter.info.name, variable(parameter.name));
         let parameters: Vec<String> = self.parameters.iter().map(parameter).collect();
         let _ = writeln!(out, "{head} {name}({}) {{", parameters.join(", "));
         body.statements(out, self.body, 1);
@@ -160,7 +160,7 @@ struct Functions {
 /// The names that the statements of a body refer to.
 struct Body<'p> {
     types: &'p [TypeInfo],
-    constants: &'p [Constant],
+    constants: &'p [PrintedConstant],
     /// The names of the functions that it calls.
     functions: Vec<String>,
     /// The prefix of the names of its constants.

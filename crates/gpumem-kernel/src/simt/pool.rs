@@ -1,0 +1,136 @@
+//! The threads that groups run on.
+
+use crate::simt::group_batch::Batch;
+use gpumem_core::{NonBlockingContext, process::PerProcess};
+use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
+use std::{
+    ops::Range,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Our own, because rayon's global pool panics where the system has no threads for it. A forked child has none of its parent's
+/// threads, and would wait for them for ever.
+static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new(|| {
+    ThreadPoolBuilder::new().thread_name(|index| format!("gpumem-simt-{index}")).build().ok()
+});
+
+/// Parts of a launch for each thread: enough that threads which are late are made up for.
+const PARTS: u64 = 8;
+
+/// Runs the groups, and returns the fault of the first part that has one. They begin on this thread, which wakes others
+/// if the rest takes long, and takes part in it: waking others takes longer than many a whole launch.
+pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), E> + Sync) -> Result<(), E> {
+    let mut alone = Batch::while_short(0..groups);
+    part(&mut alone)?;
+    let rest = alone.rest();
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let pool = POOL.get().as_ref();
+    let threads = pool.map_or(1, ThreadPool::current_num_threads);
+    let (Some(pool), 2..) = (pool, threads) else { return part(&mut Batch::all(rest)) };
+    let parts = Parts::of(rest, PARTS * threads as u64);
+    let others = (threads - 1).min(parts.count as usize - 1);
+    // A body may wait for a device on the other threads as little as on this one.
+    let context = NonBlockingContext::current();
+    let part = |batch: &mut Batch| NonBlockingContext::run(context, || part(batch));
+    pool.in_place_scope(|scope| parts.share(scope, others, &part));
+    parts.fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, fault)| Err(fault))
+}
+
+/// Parts of the work, which threads take one after the other.
+struct Parts<E> {
+    groups: Range<u64>,
+    count: u64,
+    next: AtomicU64,
+    /// The first part that has a fault. Those before it have been taken before it, so that none of them is left out.
+    fault: Mutex<Option<(u64, E)>>,
+}
+
+impl<E: Send> Parts<E> {
+    fn of(groups: Range<u64>, most: u64) -> Self {
+        let count = most.min(groups.end - groups.start);
+        Self { groups, count, next: AtomicU64::new(0), fault: Mutex::new(None) }
+    }
+
+    /// Where a part begins.
+    fn start(&self, index: u64) -> u64 {
+        let groups = u128::from(self.groups.end - self.groups.start);
+        self.groups.start + (groups * u128::from(index) / u128::from(self.count)) as u64
+    }
+
+    /// The next part.
+    fn take(&self) -> Option<(u64, Range<u64>)> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < self.count).then(|| (index, self.start(index)..self.start(index + 1)))
+    }
+
+    /// Runs parts on this thread and on that many others. Each that is woken wakes half of those that are left, because a
+    /// thread takes its time to wake another.
+    fn share<'s>(
+        &'s self,
+        scope: &Scope<'s>,
+        mut others: usize,
+        part: &'s (impl Fn(&mut Batch) -> Result<(), E> + Sync),
+    ) {
+        while others > 0 && self.next.load(Ordering::Relaxed) < self.count {
+            let half = others.div_ceil(2);
+            scope.spawn(move |scope| self.share(scope, half - 1, part));
+            others -= half;
+        }
+        while let Some((index, groups)) = self.take() {
+            if let Err(fault) = part(&mut Batch::all(groups)) {
+                // No more parts for anybody.
+                self.next.store(self.count, Ordering::Relaxed);
+                let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|(before, _)| index < *before) {
+                    *first = Some((index, fault));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::atomic::AtomicU32, thread, time::Duration};
+
+    /// Long enough that others are woken.
+    fn dwell() {
+        thread::sleep(Duration::from_micros(50));
+    }
+
+    #[test]
+    fn every_group_runs_once() {
+        for groups in [0, 1, 2, 7, 100] {
+            let ran: Vec<AtomicU32> = (0..groups).map(|_| AtomicU32::new(0)).collect();
+            let outcome: Result<(), ()> = run(groups as u64, |batch| {
+                for number in batch {
+                    dwell();
+                    ran[number as usize].fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            });
+            assert_eq!(outcome, Ok(()));
+            assert!(ran.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{ran:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_several_faults_is_reported() {
+        for first in [0, 1, 17, 98] {
+            let outcome = run(100, |batch| {
+                batch.into_iter().try_for_each(|number| {
+                    dwell();
+                    // The later they are, the sooner they come.
+                    if number >= first { Err(number) } else { Ok(()) }
+                })
+            });
+            assert_eq!(outcome, Err(first));
+        }
+    }
+}
