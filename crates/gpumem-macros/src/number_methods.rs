@@ -39,6 +39,7 @@ pub(crate) const NUMBERS: &[&str] = &[
     "mul_add",
     "recip",
     "plus",
+    "times",
     "fract",
     "is_nan",
     "is_finite",

@@ -274,6 +274,10 @@ GPUMEM_HALF(f16) GPUMEM_HALF(bf16)
 template <class T> GPUMEM_DEVICE T plus(T a, T b) { return add(a, b); }
 GPUMEM_DEVICE float plus(float a, float b) { return a + b; }
 GPUMEM_DEVICE double plus(double a, double b) { return a + b; }
+// As `plus`: the product.
+template <class T> GPUMEM_DEVICE T times(T a, T b) { return mul(a, b); }
+GPUMEM_DEVICE float times(float a, float b) { return a * b; }
+GPUMEM_DEVICE double times(double a, double b) { return a * b; }
 
 GPUMEM_DEVICE float mul_add(float a, float b, float c) { return ::fmaf(a, b, c); }
 GPUMEM_DEVICE double mul_add(double a, double b, double c) { return ::fma(a, b, c); }

@@ -200,7 +200,7 @@ methods! {
     fn is_nan_of() -> bool; fn is_finite_of() -> bool; fn is_infinite_of() -> bool;
     fn is_sign_positive_of() -> bool; fn is_sign_negative_of() -> bool;
     fn to_bits_of() -> Self::Bits; fn to_f32_of() -> f32; fn to_f64_of() -> f64;
-    fn abs_of() -> Self; fn signum_of() -> Self; fn plus_of(other: Self) -> Self; fn clamp_of(least: Self, most: Self) -> Self;
+    fn abs_of() -> Self; fn signum_of() -> Self; fn plus_of(other: Self) -> Self; fn times_of(other: Self) -> Self; fn clamp_of(least: Self, most: Self) -> Self;
     fn rem_euclid_of(by: Self) -> Self; fn div_euclid_of(by: Self) -> Self;
     #[Whole] fn wrapping_add_of(other: Self) -> Self;
     #[Whole] fn wrapping_sub_of(other: Self) -> Self;
@@ -255,6 +255,10 @@ macro_rules! floats {
                 Number::plus(self, other)
             }
             #[inline(always)]
+            fn times_of(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
             fn from_bits_of(bits: $bits) -> Self {
                 <$type>::from_bits(bits)
             }
@@ -278,6 +282,10 @@ macro_rules! halves {
             #[inline(always)]
             fn plus_of(self, other: Self) -> Self {
                 Number::plus(self, other)
+            }
+            #[inline(always)]
+            fn times_of(self, other: Self) -> Self {
+                self * other
             }
             #[inline(always)]
             fn from_bits_of(bits: u16) -> Self {
@@ -322,6 +330,10 @@ macro_rules! integers {
             #[inline(always)]
             fn plus_of(self, other: Self) -> Self {
                 self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn times_of(self, other: Self) -> Self {
+                self.wrapping_mul(other)
             }
             integers! { @$type $magnitude $($rest)* }
         }

@@ -57,6 +57,7 @@ macro_rules! integers {
                     out[[25, i]] = x.rem_euclid(y);
                     out[[26, i]] = x.div_euclid(y);
                 }
+                out[[27, i]] = x.times(y);
                 bits[[4, i]] = x.count_zeros();
                 bits[[5, i]] = x.leading_ones();
                 bits[[6, i]] = x.trailing_ones();
@@ -147,7 +148,7 @@ overflowing!(overflowing_i64 i64);
 overflowing!(overflowing_u64 u64);
 
 /// How many rows the kernels of [`integers`] and [`floats`] write.
-pub(crate) const ROWS: usize = 27;
+pub(crate) const ROWS: usize = 28;
 
 /// How many rows of bits the kernels of [`integers`] and [`signed`] write.
 pub(crate) const BITS: usize = 7;
@@ -197,6 +198,7 @@ macro_rules! floats {
                 out[[24, i]] = if y.is_sign_positive() { 1.0 } else { 2.0 };
                 out[[25, i]] = x.min(y);
                 out[[26, i]] = x.max(y);
+                out[[27, i]] = x.times(y);
                 near[[0, i]] = x.min(y) + x.max(y);
                 near[[1, i]] = x.sin() + x.cos() + x.tan() + x.asin() + x.acos() + x.atan() + x.atan2(y);
                 near[[2, i]] = x.exp() + x.exp2() + x.exp_m1() + x.ln() + x.ln_1p() + x.log2() + x.log10();
@@ -288,7 +290,7 @@ pub(crate) fn halves<T: Half>(a: Slice<T>, b: Slice<T>, out: ViewMut<T, 2>, wide
     out[[5, i]] = -x;
     let mut sum = x;
     sum += y;
-    out[[6, i]] = sum + y + x;
+    out[[6, i]] = sum + y + x.times(y);
     out[[7, i]] = if x < y { x } else { T::from_f32(0.1) };
     out[[8, i]] += x;
     wide[i] = x.to_f32();
