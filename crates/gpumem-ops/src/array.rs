@@ -51,7 +51,7 @@ pub trait ArrayOps<S: Storage, D: Dimension>: Run<S, D> {
     where
         S::Elem: Summable,
     {
-        self.scalar(|stream, array| reductions::sum("sum", stream, array, None))
+        self.scalar(|stream, array| reductions::total("sum", stream, array, None, false))
     }
 
     /// Returns the sums along an axis, an array without that axis.
@@ -66,7 +66,34 @@ pub trait ArrayOps<S: Storage, D: Dimension>: Run<S, D> {
         S::Elem: Summable,
         D: RemoveAxis,
     {
-        self.all(|stream, array| reductions::sum("sum_axis", stream, array, Some(axis)))
+        self.all(|stream, array| reductions::total("sum_axis", stream, array, Some(axis), false))
+    }
+
+    /// Returns the product of all elements, 1 of none. Integers are multiplied as 64 bits and wrap, `f16` and `bf16` as `f32`
+    /// ([`Summable`]).
+    /// ```
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let x = device.to_device(&[200u8, 100])?;
+    /// assert_eq!(x.prod()?, 20_000u64);
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    fn prod(&self) -> Result<Self::Scalar<<S::Elem as Summable>::Sum>>
+    where
+        S::Elem: Summable,
+    {
+        self.scalar(|stream, array| reductions::total("prod", stream, array, None, true))
+    }
+
+    /// Returns the products along an axis, an array without that axis.
+    fn prod_axis(
+        &self,
+        axis: usize,
+    ) -> Result<DeviceArray<<S::Elem as Summable>::Sum, D::Smaller, S::Backend>>
+    where
+        S::Elem: Summable,
+        D: RemoveAxis,
+    {
+        self.all(|stream, array| reductions::total("prod_axis", stream, array, Some(axis), true))
     }
 
     /// Returns the mean of all elements: the sum, divided by their number. That of integers is an `f64`; a sum beyond 64 bits wraps

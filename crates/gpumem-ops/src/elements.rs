@@ -9,18 +9,18 @@ use gpumem_runtime::{DeviceArray, Stream};
 use half::{bf16, f16};
 use ndarray::IxDyn;
 
-/// A number whose sums and means the operations compute.
+/// A number whose sums, products and means the operations compute.
 ///
-/// | elements | added as | sum | mean |
+/// | elements | added and multiplied as | sum, product | mean |
 /// |---|---|---|---|
 /// | `u8` to `u64` | `u64`, which wraps | `u64` | `f64` |
 /// | `i8` to `i64` | `i64`, which wraps | `i64` | `f64` |
 /// | `f16`, `bf16` | `f32` | rounded once, at the end | rounded once, at the end |
 /// | `f32`, `f64` | themselves | themselves | themselves |
 pub trait Summable: CastTo<Self::Accumulator> {
-    /// The type in which the elements are added.
+    /// The type in which the elements are added and multiplied.
     type Accumulator: CastTo<Self::Accumulator> + CastTo<Self::Sum> + CastTo<Self::Divided>;
-    /// The type of a sum.
+    /// The type of a sum or a product.
     type Sum: Numeric;
     /// The type in which a sum is divided by the number of elements.
     type Divided: CastTo<Self::Mean>;

@@ -14,6 +14,12 @@ pub(crate) fn plus<T: Numeric>(a: T, b: T) -> T {
     a.plus(b)
 }
 
+/// The product; integers wrap.
+#[device(crate = crate)]
+pub(crate) fn times<T: Numeric>(a: T, b: T) -> T {
+    a.times(b)
+}
+
 /// The smaller one; a NaN before numbers, and `a` if both are equal.
 #[allow(clippy::eq_op)] // a NaN differs from itself
 #[device(crate = crate)]

@@ -2,7 +2,7 @@
 
 use crate::{
     elements::{Bounded, Summable},
-    functions::{Cast, CastTo, is_larger, is_smaller, larger, plus, smaller},
+    functions::{Cast, CastTo, is_larger, is_smaller, larger, plus, smaller, times},
     kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction, Value, config_for_items},
     kernels,
     kernels::{CHUNK, GROUP},
@@ -190,22 +190,27 @@ fn check_some<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     }
 }
 
-/// The sums along an axis, or of all elements, in the type in which they are added.
-fn accumulated<T: Summable, B: Backend>(
+/// The sums or products along an axis, or of all elements, in the type in which they are joined.
+fn accumulated<T: Summable, Join, B: Backend>(
     stream: &Stream<B>,
     target: &Target<'_, T, B>,
-) -> Result<DeviceArray<T::Accumulator, IxDyn, B>> {
+    start: T::Accumulator,
+) -> Result<DeviceArray<T::Accumulator, IxDyn, B>>
+where
+    Join: BinaryFunction<T::Accumulator, T::Accumulator, Output = T::Accumulator> + 'static,
+{
     type First<T> = Cast<T, <T as Summable>::Accumulator>;
-    type Join<T> = plus<<T as Summable>::Accumulator>;
-    let (x, start) = (target.operand.view(), <T::Accumulator as Numeric>::ZERO);
-    reduced::<T, T::Accumulator, First<T>, Join<T>, B>(stream, &x, target.line, start, &target.shape)
+    let x = target.operand.view();
+    reduced::<T, T::Accumulator, First<T>, Join, B>(stream, &x, target.line, start, &target.shape)
 }
 
-pub(crate) fn sum<T: Summable, B: Backend, S, D>(
+/// The sums, or the products.
+pub(crate) fn total<T: Summable, B: Backend, S, D>(
     operation: &'static str,
     stream: &Stream<B>,
     array: &ArrayBase<S, D>,
     axis: Option<usize>,
+    is_product: bool,
 ) -> Result<DeviceArray<T::Sum, IxDyn, B>>
 where
     S: Storage<Elem = T, Backend = B>,
@@ -214,11 +219,15 @@ where
     check_axis(operation, stream, array, axis)?;
     let target = Target::new(stream, array, axis)?;
     if target.is_empty() || target.line.length == 0 {
-        return target.empty(stream);
+        let of_none = if is_product { T::Sum::ONE } else { T::Sum::ZERO };
+        return target.restored(stream.uninit_array(IxDyn(&target.shape))?.fill(of_none)?);
     }
-    let sums = accumulated(stream, &target)?;
-    let sums = T::sums(stream, sums)?;
-    target.restored(sums)
+    let totals = match is_product {
+        false => accumulated::<T, plus<T::Accumulator>, B>(stream, &target, T::Accumulator::ZERO),
+        true => accumulated::<T, times<T::Accumulator>, B>(stream, &target, T::Accumulator::ONE),
+    };
+    let totals = T::sums(stream, totals?)?;
+    target.restored(totals)
 }
 
 pub(crate) fn mean<T: Summable, B: Backend, S, D>(
@@ -236,7 +245,7 @@ where
     if target.is_empty() {
         return target.empty(stream);
     }
-    let sums = accumulated(stream, &target)?;
+    let sums = accumulated::<T, plus<T::Accumulator>, B>(stream, &target, T::Accumulator::ZERO)?;
     type First<T> = Cast<<T as Summable>::Accumulator, <T as Summable>::Divided>;
     type Last<T> = Cast<<T as Summable>::Divided, <T as Summable>::Mean>;
     struct Key<T>(std::marker::PhantomData<fn(T)>);

@@ -25,6 +25,7 @@ cases! { Level::Kernel;
     functions_are_mapped_over_any_layout,
     arrays_are_concatenated_along_any_axis,
     nan_is_the_least_and_the_greatest,
+    products_of_all_and_along_axes,
     no_elements_have_a_sum_and_nothing_else,
     axes_and_shapes_that_do_not_fit_are_refused,
     floats_have_the_bits_of_the_host,
@@ -300,9 +301,41 @@ fn nan_is_the_least_and_the_greatest<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
+/// Powers of two are exact in every type.
+fn check_products<T: Number, B: Backend>(lab: &Lab<B>, (first, second): (usize, usize)) -> Verdict
+where
+    i64: CastTo<T> + CastTo<T::Sum>,
+{
+    let host =
+        Array2::from_shape_fn((first, second), |(i, j)| if (i * second + j) % 9973 == 7 { 2i64 } else { 1 });
+    let array = lab.device().to_device(&host.mapv(|value| CastTo::<T>::cast_to(value)))?;
+    let product: T::Sum = host.product().cast_to();
+    assert_eq!(bytemuck::bytes_of(&done(array.prod())?), bytemuck::bytes_of(&product), "{first} {second}");
+    for axis in 0..2 {
+        let expected = host.fold_axis(Axis(axis), 1, |product, value| product * value);
+        equal(array.prod_axis(axis)?.copy_to_host()?.view(), expected.view());
+    }
+    Ok(())
+}
+
+fn products_of_all_and_along_axes<B: Backend>(lab: &Lab<B>) -> Verdict {
+    for shape in [(1, 1), (3, 70), (70, 300), if lab.is_slow() { (2, 9000) } else { (3, 30_000) }] {
+        macro_rules! check {
+            ($($types:ident)*) => {$( check_products::<$types, B>(lab, shape)?; )*};
+        }
+        check!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64);
+    }
+    let device = lab.device();
+    assert_eq!(device.to_device(&[u32::MAX; 3])?.prod()?, u64::from(u32::MAX).wrapping_pow(3));
+    assert_eq!(device.to_device(&[i8::MIN; 10])?.prod()?, i64::from(i8::MIN).wrapping_pow(10));
+    assert!(device.to_device(&[0.0, f64::INFINITY])?.prod()?.is_nan());
+    Ok(())
+}
+
 fn no_elements_have_a_sum_and_nothing_else<B: Backend>(lab: &Lab<B>) -> Verdict {
     let empty = lab.device().device_array::<f32, _>((3, 0, 2))?;
-    assert_eq!(done(empty.sum())?.to_bits(), 0);
+    assert_eq!((done(empty.sum())?.to_bits(), done(empty.prod())?), (0, 1.0));
+    assert_eq!(empty.prod_axis(1)?.copy_to_host()?, Array2::<f32>::ones((3, 2)));
     assert_eq!(empty.sum_axis(1)?.copy_to_host()?, Array2::<f32>::zeros((3, 2)));
     assert_eq!(empty.sum_axis(0)?.copy_to_host()?, Array2::<f32>::zeros((0, 2)));
     assert_eq!(empty.mean_axis(2)?.shape(), [3, 0]);
@@ -329,6 +362,7 @@ fn axes_and_shapes_that_do_not_fit_are_refused<B: Backend>(lab: &Lab<B>) -> Verd
     let array = lab.device().device_array::<i32, _>((2, 3))?;
     let is_beyond = |error: &LayoutError| matches!(error, LayoutError::NoSuchAxis { axis: 2, rank: 2 });
     refused_layout(array.sum_axis(2), is_beyond)?;
+    refused_layout(array.prod_axis(2), is_beyond)?;
     refused_layout(array.min_axis(2), is_beyond)?;
     refused_layout(array.mean_axis(2), is_beyond)?;
     refused_layout(array.argmin_axis(2), is_beyond)?;
