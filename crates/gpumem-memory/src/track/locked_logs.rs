@@ -13,15 +13,17 @@ pub(super) struct LockedLog<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> LockedLog<'a, B> {
-    /// The use by work on `timeline` with the log of its memory locked.
+    /// The use by work on `timeline` with the log of its memory locked, which gets the work of borrowers [since](super::Tracked::log_since)
+    /// then.
     /// Returns [`Overlap`](gpumem_core::ErrorKind::Overlap) if a conflicting use is announced.
     #[inline(always)]
     pub(super) fn one(
         timeline: &Timeline<B>,
         operation: &'static str,
         access: &'a Access<'a, B>,
+        since: u64,
     ) -> Result<Self> {
-        let log = Some(access.memory.log());
+        let log = Some(access.memory.log_since(since));
         Self { access, log }.checked(timeline, operation)
     }
 
@@ -39,6 +41,7 @@ impl<'a, B: Backend> LockedLog<'a, B> {
         timeline: &Timeline<B>,
         operation: &'static str,
         [first, second]: [&'a Access<'a, B>; 2],
+        since: u64,
     ) -> Result<Option<[Self; 2]>> {
         let (first_id, second_id) = (first.memory.id(), second.memory.id());
         if first_id == second_id {
@@ -46,7 +49,10 @@ impl<'a, B: Backend> LockedLog<'a, B> {
         }
         // By rising numbers, as in `all`: two copies in opposite directions take the logs alike.
         let (first, second) = if first_id < second_id { (first, second) } else { (second, first) };
-        Ok(Some([Self::one(timeline, operation, first)?, Self::one(timeline, operation, second)?]))
+        Ok(Some([
+            Self::one(timeline, operation, first, since)?,
+            Self::one(timeline, operation, second, since)?,
+        ]))
     }
 
     /// As [`one`](Self::one), for any number of uses. The logs are locked in one order everywhere, by the numbers of the
@@ -56,13 +62,14 @@ impl<'a, B: Backend> LockedLog<'a, B> {
         timeline: &Timeline<B>,
         operation: &'static str,
         accesses: &'a [Access<'a, B>],
+        since: u64,
     ) -> Result<SmallVec<[Self; 4]>> {
         let mut sorted: SmallVec<[&Access<'_, B>; 4]> = accesses.iter().collect();
         sorted.sort_by_key(|access| access.memory.id());
         let mut last = None;
         let lock = |access: &'a Access<'a, B>| {
             let is_locked = last.replace(access.memory.id()) == Some(access.memory.id());
-            let log = (!is_locked).then(|| access.memory.log());
+            let log = (!is_locked).then(|| access.memory.log_since(since));
             Self { access, log }.checked(timeline, operation)
         };
         sorted.into_iter().map(lock).collect()

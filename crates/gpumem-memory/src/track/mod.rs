@@ -36,10 +36,10 @@ pub use submit::{LentStream, Submitted};
 pub use timeline::Timeline;
 pub use tracked::Tracked;
 
-/// Returns a number that is unique in this process, for streams and scopes.
+/// Returns a number that is unique in this process, for streams and scopes, and later than those before it.
 pub fn unique_id() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
-    // Relaxed: the numbers only have to differ.
+    // Relaxed: one variable has one order, and the numbers are compared under locks.
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -5,6 +5,7 @@ use super::{
     access_log::LoggedAccess,
     locked_logs::{LockedLog, LockedLogs},
     queue::{Queue, WaitTarget, stale},
+    unique_id,
 };
 use crate::sync::ShortMutexGuard;
 use gpumem_core::{Backend, Error, Result, StreamKind};
@@ -40,18 +41,23 @@ impl<B: Backend> From<Error> for Hindrance<B> {
 
 impl<B: Backend> Timeline<B> {
     /// Calls `begin`, which locks logs and the queue, until the host has waited for all that it must wait for itself: for work of
-    /// another backend, say. No lock is held meanwhile: that work may be code of the user's, which asks for one.
+    /// another backend, say. No lock is held meanwhile: that work may be code of the user's, which asks for one. `begin` notes
+    /// the work of the loans that have been made since the number that it gets.
     #[inline(always)]
     pub(super) fn after_host_waits<R>(
         &self,
         operation: &'static str,
-        mut begin: impl FnMut() -> Result<R, Hindrance<B>>,
+        mut begin: impl FnMut(u64) -> Result<R, Hindrance<B>>,
     ) -> Result<R> {
+        // Loans before `since` have been noted by an earlier call of `begin`. Were they noted by each, there would always be more
+        // to wait for.
+        let (mut since, mut tried) = (0, 0);
         loop {
-            match begin() {
+            match begin(since) {
                 Ok(begun) => return Ok(begun),
                 Err(Hindrance::Failed(error)) => return Err(error),
                 Err(Hindrance::Unordered(earlier)) => {
+                    (since, tried) = (tried, unique_id());
                     self.wait_before_use(&earlier).map_err(|error| error.in_operation(operation))?
                 }
             }
@@ -69,7 +75,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         accesses: &[Access<'_, B>],
     ) -> Result<SubmissionGuard<'_, B>> {
-        self.after_host_waits(operation, || self.try_begin_submission(operation, accesses))
+        self.after_host_waits(operation, |since| self.try_begin_submission(operation, accesses, since))
     }
 
     #[inline(always)]
@@ -77,19 +83,20 @@ impl<B: Backend> Timeline<B> {
         self: &Arc<Self>,
         operation: &'static str,
         accesses: &[Access<'_, B>],
+        since: u64,
     ) -> Result<SubmissionGuard<'_, B>, Hindrance<B>> {
         match accesses {
             [only] => {
-                return self.begin_submission_of(operation, [LockedLog::one(self, operation, only)?]);
+                return self.begin_submission_of(operation, [LockedLog::one(self, operation, only, since)?]);
             }
             [first, second] => {
-                if let Some(both) = LockedLog::two(self, operation, [first, second])? {
+                if let Some(both) = LockedLog::two(self, operation, [first, second], since)? {
                     return self.begin_submission_of(operation, both);
                 }
             }
             _ => {}
         }
-        let mut all = LockedLog::all(self, operation, accesses)?;
+        let mut all = LockedLog::all(self, operation, accesses, since)?;
         self.begin_after_dependencies(operation, LockedLogs(&mut all), self.queue.lock())
     }
 

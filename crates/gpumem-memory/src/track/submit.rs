@@ -127,15 +127,15 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             }
             Ok(LentStream { admitted: Admitted { timeline, work, operation, accesses }, handle, announces })
         };
-        let lent = timeline.after_host_waits(operation, || {
+        let lent = timeline.after_host_waits(operation, |since| {
             let both = match accesses {
-                [first, second] => LockedLog::two(timeline, operation, [first, second])?,
+                [first, second] => LockedLog::two(timeline, operation, [first, second], since)?,
                 _ => None,
             };
             match (accesses, both) {
-                ([only], _) => wait(LockedLogs(&mut [LockedLog::one(timeline, operation, only)?])),
+                ([only], _) => wait(LockedLogs(&mut [LockedLog::one(timeline, operation, only, since)?])),
                 (_, Some(mut both)) => wait(LockedLogs(&mut both)),
-                (_, None) => wait(LockedLogs(&mut LockedLog::all(timeline, operation, accesses)?)),
+                (_, None) => wait(LockedLogs(&mut LockedLog::all(timeline, operation, accesses, since)?)),
             }
         })?;
         // The host may have waited for work that failed.
@@ -163,8 +163,10 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         };
         // The way through the stream returns the error of an announced use.
         let copied = match accesses {
-            [only] => LockedLog::one(timeline, operation, only).is_ok_and(|one| copy(LockedLogs(&mut [one]))),
-            [first, second] => LockedLog::two(timeline, operation, [first, second])
+            [only] => {
+                LockedLog::one(timeline, operation, only, 0).is_ok_and(|one| copy(LockedLogs(&mut [one])))
+            }
+            [first, second] => LockedLog::two(timeline, operation, [first, second], 0)
                 .is_ok_and(|both| both.is_some_and(|mut both| copy(LockedLogs(&mut both)))),
             _ => false,
         };

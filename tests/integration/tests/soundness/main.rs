@@ -6,6 +6,7 @@ mod at_thread_end;
 mod blocks;
 mod bodies;
 mod gate;
+mod loans;
 mod no_bytes;
 mod objects;
 mod order;

@@ -15,10 +15,12 @@ use crate::{
     track::{
         Access, AccessLog, Timeline,
         access::{Part, meet},
+        unique_id,
     },
 };
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_layout::layout::Layout;
+use smallvec::SmallVec;
 use std::{
     ops::Range,
     sync::Arc,
@@ -31,6 +33,8 @@ struct Borrow<B: Backend> {
     id: u64,
     /// How many loans it represents.
     loans: usize,
+    /// When the last of them was made: a [number](unique_id) that rises.
+    lent_at: u64,
     by: Arc<Timeline<B>>,
     extent: Range<usize>,
     write: bool,
@@ -78,23 +82,23 @@ impl<B: Backend> ExternalBorrows<B> {
         self.count.store(entries.len() | flags, Ordering::Release);
     }
 
-    /// Notes the work that borrowers may have enqueued.
+    /// Notes the work that borrowers may have enqueued: those of loans [since](Borrow::lent_at) then.
     #[inline]
-    pub(super) fn note(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+    pub(super) fn note(&self, log: &mut AccessLog<Arc<Timeline<B>>>, since: u64) {
         if !self.is_empty() {
-            self.note_all(log);
+            self.note_all(log, since);
         }
     }
 
     #[cold]
-    fn note_all(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+    fn note_all(&self, log: &mut AccessLog<Arc<Timeline<B>>>, since: u64) {
         // The caller has the log, and each borrower's queue is locked within this lock: log, loans, queue.
-        note_each(&self.entries.lock(), log);
+        note_each(&self.entries.lock(), log, since);
     }
 }
 
-fn note_each<B: Backend>(entries: &[Borrow<B>], log: &mut AccessLog<Arc<Timeline<B>>>) {
-    for entry in entries.iter().filter(|entry| !entry.announced) {
+fn note_each<B: Backend>(entries: &[Borrow<B>], log: &mut AccessLog<Arc<Timeline<B>>>, since: u64) {
+    for entry in entries.iter().filter(|entry| !entry.announced && entry.lent_at >= since) {
         log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_unknown_work());
     }
 }
@@ -151,10 +155,11 @@ impl<B: Backend> Tracked<B> {
         };
         if let Some(entry) = entries.iter_mut().find(same) {
             entry.loans += 1;
+            entry.lent_at = unique_id();
             return entry.id;
         }
-        let id = entries.last().map_or(0, |last| last.id + 1);
-        entries.push(Borrow { id, loans: 1, by, extent, write, announced: false, elements: None });
+        let (id, lent_at) = (entries.last().map_or(0, |last| last.id + 1), unique_id());
+        entries.push(Borrow { id, loans: 1, lent_at, by, extent, write, announced: false, elements: None });
         self.borrows.count_entries(&entries);
         id
     }
@@ -165,7 +170,8 @@ impl<B: Backend> Tracked<B> {
         let mut entries = self.borrows.entries.lock();
         let id = entries.last().map_or(0, |last| last.id + 1);
         let (by, extent, elements) = (by.clone(), access.extent.clone(), access.elements.cloned());
-        entries.push(Borrow { id, loans: 1, by, extent, write: access.write, announced: true, elements });
+        let write = access.write;
+        entries.push(Borrow { id, loans: 1, lent_at: 0, by, extent, write, announced: true, elements });
         self.borrows.count_entries(&entries);
     }
 
@@ -228,7 +234,7 @@ impl<B: Backend> Tracked<B> {
         let mut log = self.log.lock();
         let mut entries = self.borrows.entries.lock();
         // Every loan, this one for the last time.
-        note_each(&entries, &mut log);
+        note_each(&entries, &mut log, 0);
         entries.retain_mut(|entry| {
             entry.loans -= usize::from(entry.id == id);
             entry.loans > 0
@@ -244,9 +250,11 @@ impl<B: Backend> Tracked<B> {
 
     #[cold]
     fn hold_all(&self, of: &Timeline<B>, submission: u64) -> Result<()> {
-        for entry in self.borrows.entries.lock().iter().filter(|entry| !entry.announced) {
-            entry.by.wait_for_timeline(of, submission)?;
-        }
-        Ok(())
+        let borrowers: SmallVec<[Arc<Timeline<B>>; 2]> = {
+            // Only to copy them: the host may have to wait, for work that uses the memory.
+            let entries = self.borrows.entries.lock();
+            entries.iter().filter(|entry| !entry.announced).map(|entry| entry.by.clone()).collect()
+        };
+        borrowers.iter().try_for_each(|borrower| borrower.wait_for_timeline(of, submission))
     }
 }

@@ -95,9 +95,15 @@ impl<B: Backend> Tracked<B> {
     /// Returns the uses, with those that borrowers of the memory may have added.
     #[inline]
     pub fn log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
+        self.log_since(0)
+    }
+
+    /// As [`log`](Self::log), with those that borrowers since then may have added.
+    #[inline]
+    pub(in crate::track) fn log_since(&self, since: u64) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
         // The loans are noted within it, so that no reader sees the log without them.
         let mut log = self.log.lock();
-        self.borrows.note(&mut log);
+        self.borrows.note(&mut log, since);
         log
     }
 
@@ -119,7 +125,7 @@ impl<B: Backend> Tracked<B> {
     #[inline]
     pub fn log_mut(&mut self) -> &mut AccessLog<Arc<Timeline<B>>> {
         let log = self.log.get_mut();
-        self.borrows.note(log);
+        self.borrows.note(log, 0);
         log
     }
 
