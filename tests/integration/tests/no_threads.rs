@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use gpumem::{Device, ErrorKind, Result, Stream, kernel::config_for_items};
+use gpumem_core::{
+    DriverDevice as _, DriverModule as _, HostFunction, KernelArguments, KernelSource, LaunchConfig,
+    Stream as _, StreamOptions,
+};
 use gpumem_host::{Host, HostOptions};
 use gpumem_integration::calling;
 use std::{fs, sync::mpsc, thread, time::Duration};
@@ -77,6 +81,24 @@ fn launch_without_a_thread() -> (bool, Result<bool>) {
     (told.try_recv().unwrap(), ended)
 }
 
+/// Gives up a device that gets no worker thread, with a kernel to run. Returns whether the drop ran its body, which may ask for a
+/// lock of who drops.
+fn close_without_a_thread() -> bool {
+    let raw = Host::open_with(&HostOptions::new()).unwrap();
+    let stream = raw.create_stream(&StreamOptions::default()).unwrap();
+    let (sender, told) = mpsc::channel();
+    let body = HostFunction::new(move |_| sender.send(()).map_err(|error| error.to_string()));
+    let module = raw.compile(&KernelSource::Host(vec![("body".into(), body)]), &Default::default()).unwrap();
+    let kernel = module.kernel("body").unwrap();
+    let before = limit_address_space();
+    // SAFETY: the kernel takes no arguments.
+    let launched = unsafe { stream.launch(&kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) };
+    drop((kernel, module, stream, raw));
+    set_limit(before);
+    launched.unwrap();
+    told.try_recv().is_ok()
+}
+
 /// Calls an operation that the other rank does not call, and whose deadline no thread can keep. Returns its error, and what has
 /// threads.
 #[cfg(feature = "collectives")]
@@ -100,6 +122,7 @@ fn reduce_without_a_thread() -> (Option<gpumem::Error>, impl Sized) {
 fn what_gets_no_thread_is_an_error_and_not_waited_for() {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
+        assert!(!close_without_a_thread(), "a drop runs code of the user");
         assert_eq!(launch_without_a_thread(), (true, Ok(true)), "the body waits for the thread that runs it");
         #[cfg(feature = "collectives")]
         let _threads = {

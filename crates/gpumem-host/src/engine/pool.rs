@@ -1,6 +1,6 @@
 //! Worker threads, started when there is something to do for them.
 
-use super::{Engine, Queue, run::Ran};
+use super::{Engine, Queue};
 use crate::sync::{lock, sleep};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
@@ -69,12 +69,16 @@ impl Pool {
             let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
             drop(state);
             tracing::warn!("no worker thread could be started: {why}");
-            // Without a single worker the work is done here: late is better than never. Kernels are left to calls that wait or
-            // query, as the caller may hold locks, which their bodies may ask for.
-            for queue in stranded {
-                if queue.run_without_kernels() {
-                    lock(&self.state).ready.push_back(queue);
-                }
+            self.run_here(stranded);
+        }
+    }
+
+    /// Without a single worker the work is done here: late is better than never. Kernels are left to calls that wait or query,
+    /// as the caller may hold locks, which their bodies may ask for.
+    fn run_here(&self, stranded: VecDeque<Arc<Queue>>) {
+        for queue in stranded {
+            if queue.run_without_kernels() {
+                lock(&self.state).ready.push_back(queue);
             }
         }
     }
@@ -118,15 +122,13 @@ impl Pool {
         lock(&self.state).alive == 0
     }
 
-    /// Lets the workers end when no work is left. Later work still finds or starts one. What is left to no worker runs here.
+    /// Lets the workers end when no work is left. Later work still finds or starts one. What is left to no worker runs here, but for kernels.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
         let left = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
         drop(state);
         self.work.notify_all();
-        for queue in left {
-            while let Ran::Budget = queue.run(u64::MAX, TURN, true) {}
-        }
+        self.run_here(left);
     }
 }
