@@ -5,7 +5,7 @@ use crate::ConstantArray;
 use gpumem_core::{Backend, DriverModule, Element, Error, ErrorKind, LayoutError, MemoryInfo, Result};
 use gpumem_runtime::{
     Device, Layout, Order, ToDevice,
-    internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, upload},
+    internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, may_block, upload},
 };
 use ndarray::ArrayView1;
 use parking_lot::{Mutex, MutexGuard};
@@ -102,7 +102,14 @@ impl<'a, B: Backend> ConstantWrite<'a, B> {
         accesses: &mut SmallVec<[Access<'a, B>; 8]>,
     ) -> Result<MutexGuard<'a, Option<Vec<u8>>>> {
         let Self { constants, bytes } = self;
-        let mut written = constants.written.lock();
+        let mut written = match constants.written.try_lock() {
+            Some(written) => written,
+            None => {
+                // Who has the lock may wait for the body of a kernel: none waits for it.
+                may_block(OPERATION)?;
+                constants.written.lock()
+            }
+        };
         let is_there = written.as_ref().is_some_and(|written| written.starts_with(&bytes))
             && !constants.memory.is_poisoned(&(0..bytes.len()));
         let used = 0..bytes.len();

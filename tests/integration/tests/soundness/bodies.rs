@@ -1,7 +1,7 @@
 //! Host bodies of kernels that call the library, where a wait would be one for the kernel itself.
 
 use gpumem_core::{ErrorKind, Result};
-use gpumem_host::{Host, HostOptions};
+use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_integration::{calling, of_constants};
 use gpumem_kernel::{In, Out, config_for_items};
 use gpumem_runtime::{Device, DeviceArray, Stream};
@@ -182,4 +182,51 @@ fn a_launch_with_constants_keeps_no_other_launch_waiting() {
         assert!(took < Duration::from_secs(4), "the launch waited for the other one's kernel");
     });
     assert_eq!(array.get(0).unwrap(), 7);
+}
+
+/// In one of eight the question runs the kernel.
+const SEEDS: u64 = if cfg!(miri) { 20 } else { 200 };
+
+/// A device without threads runs kernels where it is asked whether work is done: also in a launch of a kernel with constants, which
+/// a body may launch too.
+#[test]
+fn a_body_does_not_wait_for_constants_that_its_own_thread_writes() {
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut refused, dims) = (0, config_for_items([1, 1, 1], [1, 1, 1]));
+        for seed in 0..SEEDS {
+            let raw = Host::open_with(&HostOptions::new().adversarial(seed)).unwrap();
+            let device: Device<Host> = Device::from_raw(raw.clone());
+            let kernel = of_constants(|| ()).load(&device).unwrap();
+            let [first, second, third] = [(); 3].map(|()| device.stream().unwrap());
+            let out = Mutex::new(device.device_array::<u32, _>(1).unwrap());
+            let (said, answer) = mpsc::channel();
+            let inner = kernel.clone();
+            let body = move || {
+                let launched = inner.launch(&third, &dims, (In(&[7_u32]), &mut *out.lock().unwrap()));
+                said.send(launched).unwrap();
+            };
+            let calling = calling(body).load(&device).unwrap();
+            let mut array = device.device_array::<u32, _>(1).unwrap();
+            let what = ErrorKind::AsynchronousFault { what: "on purpose".to_owned() };
+            raw.inject(Injection::next(Operation::Fill, what));
+            first.fill(&mut array, 1).unwrap();
+            device.synchronize().unwrap_err();
+            // The poisoned bytes are written behind the kernel: the launch asks whether that is done.
+            calling.launch(&first, &dims, (0,)).unwrap();
+            first.fill(&mut array, 2).unwrap();
+            kernel.launch(&second, &dims, (In(&[9_u32]), &mut array)).unwrap();
+            assert_eq!(array.get(0).unwrap(), 9);
+            match answer.recv().unwrap() {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(matches!(error.kind(), ErrorKind::BlockingInCallback), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+        done.send(refused).unwrap();
+    });
+    let refused = ended.recv_timeout(Duration::from_secs(60));
+    assert!(refused.is_ok_and(|refused| refused > 0), "{refused:?}");
 }
