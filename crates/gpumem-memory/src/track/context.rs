@@ -89,8 +89,8 @@ impl<B: Backend> DeviceContext<B> {
     #[cold]
     pub(super) fn leave_failure(&self, error: Error) {
         let error = self.place(error);
-        tracing::error!("a stream was dropped with a failure: {error}");
-        // A stream may be dropped under any lock of the crate, so this one comes after them, and nothing is called under it.
+        // A stream may be dropped under any lock of the crate, so this one comes after them, and nothing is called under it: nor
+        // is a subscriber of tracing, before the device ends.
         let mut left = self.left_failures.lock();
         if left.kept.len() < LEFT_FAILURES {
             left.kept.push(error);
@@ -225,6 +225,15 @@ impl<B: Backend> DeviceContext<B> {
         }
         let (a, b) = (self.raw.info(), other.raw.info());
         a.ordinal == b.ordinal && a.backend == b.backend
+    }
+}
+
+impl<B: Backend> Drop for DeviceContext<B> {
+    fn drop(&mut self) {
+        if self.origin.is_valid() {
+            let untold = self.take_left_failures();
+            untold.for_each(|error| tracing::error!(%error, "a stream was dropped with a failure"));
+        }
     }
 }
 
