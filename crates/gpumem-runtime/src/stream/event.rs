@@ -59,7 +59,6 @@ impl<B: Backend> Event<B> {
     pub(crate) fn record(stream: &Stream<B>, options: EventOptions) -> Result<Self> {
         let timeline = stream.timeline();
         timeline.check("record")?;
-        let (span, recorded) = timeline.record_now()?;
         let timing = match options.timing {
             true => {
                 let event = timeline.context.note_loss(timeline.context.raw.create_event(options))?;
@@ -72,6 +71,8 @@ impl<B: Backend> Event<B> {
             }
             false => None,
         };
+        // After the event that remembers the time, which then is reached with this one.
+        let (span, recorded) = timeline.record_now()?;
         Ok(Self { timeline: timeline.clone(), span, recorded, timing })
     }
 
@@ -113,9 +114,6 @@ impl<B: Backend> Event<B> {
     pub fn synchronize(&self) -> Result<()> {
         may_block("synchronize")?;
         self.timeline.check_event("synchronize")?;
-        if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
-            self.timeline.context.note_loss(event.synchronize())?;
-        }
         let result = self.timeline.wait_host(self.span.last).result;
         result
             .and_then(|()| self.timeline.outcome(self.span))

@@ -43,3 +43,18 @@ fn memory_of_many_borrowers_is_allocated_again() {
     let array = device.uninit_array::<u8, _>(LEN).unwrap().fill(3).unwrap();
     assert!(array.copy_to_host().unwrap().iter().all(|element| *element == 3));
 }
+
+/// A stream that has waited for an event waits for its time too.
+#[test]
+fn the_time_of_an_event_is_known_after_a_later_one() {
+    for seed in 0..SEEDS {
+        let device: Device<Host> =
+            Device::from_raw(Host::open_with(&HostOptions::new().adversarial(seed)).unwrap());
+        let (one, other) = (device.stream().unwrap(), device.stream().unwrap());
+        let start = one.record_timed_event().unwrap();
+        other.wait(&start).unwrap();
+        let end = other.record_timed_event().unwrap();
+        end.synchronize().unwrap();
+        assert!(end.elapsed_since(&start).unwrap() >= 0.0, "seed {seed}");
+    }
+}
