@@ -56,16 +56,18 @@ impl<B: Backend> Timeline<B> {
         self.failed.find(submissions).map_or(Ok(()), |error| Err(self.context.place(error)))
     }
 
-    /// Whether everything enqueued so far is done, asking the driver. Never blocks, and leaves a failure to the call that
+    /// Whether everything on the driver's stream is done, asking the driver. Never blocks, and leaves a failure to the call that
     /// waits.
     /// Returns the failure of the work or of the driver, each time until a call has waited for the stream.
     pub fn poll_all(&self) -> Result<bool> {
-        let last = self.last_submission();
-        let is_done = self.poll(last)?;
-        if is_done && self.survives_faults() {
-            let raw = self.raw_here(&self.queue.lock()).ok_or_else(|| stale(&self.context, "query"))?;
-            self.context.note_loss(raw.query())?;
-        }
+        let (last, raw) = {
+            // Only to take references: a driver without threads may run kernels meanwhile.
+            let queue = self.queue.lock();
+            (queue.submission, self.raw_here(&queue))
+        };
+        // The stream itself, which may have work of other libraries.
+        let raw = raw.ok_or_else(|| stale(&self.context, "query"))?;
+        let is_done = self.conclude(last, raw.query())?;
         match self.failed.untold(last).filter(|_| is_done) {
             Some(error) => Err(self.context.place(error)),
             None => Ok(is_done),

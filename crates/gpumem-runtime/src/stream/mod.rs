@@ -287,10 +287,14 @@ impl<B: Backend> Drop for Inner<B> {
             core.deferred_frees.add(DeferredFree::Stream(raw), self.timeline.generation);
         }
         if let Some(owner) = self.owner.take() {
-            // Dropped once, after the last use, and leaked where that cannot be waited for.
-            let owner = ManuallyDrop::new(owner);
-            let last = move |_| drop(ManuallyDrop::into_inner(owner));
-            if let Err(error) = self.timeline.when_done("drop of a stream", last) {
+            // Dropped once, after the last use, and leaked where that is not proven to be over.
+            let (owner, timeline) = (ManuallyDrop::new(owner), self.timeline.clone());
+            let last = timeline.last_submission();
+            let end = move |_| match timeline.poll(last) {
+                Ok(true) => drop(ManuallyDrop::into_inner(owner)),
+                _ => tracing::error!("the owner of a foreign stream is leaked: its last use may not be over"),
+            };
+            if let Err(error) = self.timeline.when_done("drop of a stream", end) {
                 tracing::error!(%error, "the owner of a foreign stream is leaked");
             }
         }
