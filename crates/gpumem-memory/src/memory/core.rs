@@ -85,7 +85,10 @@ impl<B: Backend> DeviceCore<B> {
         let kinds = self.memory.in_use().filter_map(|(kind, resource)| {
             let statistics = resource.report().statistics;
             let granule = default_options(self, kind).alignment;
-            Some((TraceKind::of(kind)?, statistics.reserved, statistics.allocated, granule))
+            // They may say anything: the sum of all must be a number.
+            let [reserved, allocated] =
+                [statistics.reserved, statistics.allocated].map(|bytes| bytes.min(isize::MAX as usize / 16));
+            Some((TraceKind::of(kind)?, reserved, allocated, granule))
         });
         let (total, kinds) = (self.raw.info().total_memory, kinds.collect());
         self.recorder.start(options, InitialState { device: self.name(), total, kinds })

@@ -1,10 +1,11 @@
 //! Reads a trace from a file, and rejects contradictions in it.
 
 use super::{
-    format::{FORMAT, Trace, TraceEventKind},
+    format::{FORMAT, Trace, TraceEvent, TraceEventKind},
     indices::{ABSENT, Table},
 };
 use serde::Deserialize;
+use std::collections::HashSet;
 
 /// Why a text is no trace.
 #[derive(Debug, thiserror::Error)]
@@ -139,11 +140,17 @@ impl Trace {
         Ok(())
     }
 
-    /// Whether no sum of bytes leaves the numbers.
+    /// Whether no sum of bytes leaves the numbers. Memory that was refused has none.
     fn bytes_can_be_counted(&self) -> bool {
+        let refused = |event: &TraceEvent| match event.what {
+            TraceEventKind::Fail { memory } => Some(memory as usize),
+            _ => None,
+        };
+        let refused: HashSet<usize> = self.events.iter().filter_map(refused).collect();
         let starts = self.devices.iter().flat_map(|device| &device.start);
         let starts = starts.flat_map(|start| [start.other, start.reserved]);
-        let made = self.allocations.iter().map(|allocation| allocation.bytes);
+        let made = self.allocations.iter().enumerate();
+        let made = made.map(|(memory, made)| if refused.contains(&memory) { 0 } else { made.bytes });
         let driver = self.events.iter().map(|event| match event.what {
             TraceEventKind::Reserve { bytes, .. } | TraceEventKind::Release { bytes, .. } => bytes,
             _ => 0,

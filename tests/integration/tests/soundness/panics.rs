@@ -8,6 +8,7 @@ use gpumem_kernel::config_for_items;
 use gpumem_runtime::{
     Device,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
+    trace::RecorderOptions,
 };
 use ndarray::Array1;
 use std::{
@@ -100,7 +101,8 @@ struct Wild {
     upstream: Arc<dyn MemoryResource<Host>>,
     armed: Arc<AtomicBool>,
     panics: &'static str,
-    absurd: bool,
+    /// The bytes that it says it has, if they are absurd.
+    absurd: Option<usize>,
 }
 
 impl Wild {
@@ -131,7 +133,7 @@ impl MemoryResource<Host> for Wild {
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
         self.strike("trim");
         let bytes = self.upstream.trim(how, failed);
-        if self.absurd { usize::MAX } else { bytes }
+        self.absurd.unwrap_or(bytes)
     }
     fn forget(&self) {
         self.upstream.forget();
@@ -139,16 +141,15 @@ impl MemoryResource<Host> for Wild {
     fn statistics(&self) -> MemoryStatistics {
         self.strike("statistics");
         let mut statistics = self.upstream.statistics();
-        if self.absurd {
-            (statistics.reserved, statistics.allocated, statistics.in_flight) =
-                (usize::MAX, usize::MAX, usize::MAX);
+        if let Some(bytes) = self.absurd {
+            (statistics.reserved, statistics.allocated, statistics.in_flight) = (bytes, bytes, bytes);
         }
         statistics
     }
     fn upstream(&self) -> Option<&dyn MemoryResource<Host>> {
         self.strike("upstream");
         // Its own upstream, for ever, where it is absurd.
-        if self.absurd { Some(self) } else { Some(&*self.upstream) }
+        if self.absurd.is_some() { Some(self) } else { Some(&*self.upstream) }
     }
 }
 
@@ -156,7 +157,7 @@ impl MemoryResource<Host> for Wild {
 const MANY: usize = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
 
 /// Everything that calls a resource.
-fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<Host>, usize) {
+fn exercise(panics: &'static str, absurd: Option<usize>, under_a_pool: bool) -> (Device<Host>, usize) {
     let device = device();
     let armed = Arc::new(AtomicBool::new(false));
     let upstream = device.driver_memory();
@@ -176,6 +177,7 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
         }
     }
     let early = device.to_device(&[1u32; 100]).unwrap();
+    let recording = device.record_memory(RecorderOptions::default()).unwrap();
     armed.store(true, Ordering::Relaxed);
     let mut refused = 0;
     for _ in 0..3 {
@@ -195,6 +197,7 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
     assert_eq!(early.copy_to_host().unwrap()[7], 1);
     drop(early);
     device.flush().unwrap();
+    recording.finish().check().unwrap();
     (device, refused)
 }
 
@@ -202,7 +205,7 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
 fn a_resource_that_panics_is_an_error_wherever_it_is_called() {
     for under_a_pool in [false, true] {
         for method in ["name", "allocate", "recycle", "deallocate", "trim", "statistics", "upstream"] {
-            let (device, refused) = exercise(method, false, under_a_pool);
+            let (device, refused) = exercise(method, None, under_a_pool);
             let errors = panics(&device.take_errors());
             match method {
                 "allocate" => assert_eq!(refused, 3, "under a pool: {under_a_pool}"),
@@ -218,10 +221,12 @@ fn a_resource_that_panics_is_an_error_wherever_it_is_called() {
 
 #[test]
 fn a_resource_with_absurd_statistics_does_no_harm() {
-    for under_a_pool in [false, true] {
-        let (device, refused) = exercise("", true, under_a_pool);
-        assert_eq!(refused, 0);
-        assert!(device.take_errors().is_empty());
+    for bytes in [usize::MAX, isize::MAX as usize] {
+        for under_a_pool in [false, true] {
+            let (device, refused) = exercise("", Some(bytes), under_a_pool);
+            assert_eq!(refused, 0);
+            assert!(device.take_errors().is_empty());
+        }
     }
 }
 
