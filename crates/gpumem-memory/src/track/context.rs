@@ -231,8 +231,8 @@ impl<B: Backend> DeviceContext<B> {
 impl<B: Backend> Drop for DeviceContext<B> {
     fn drop(&mut self) {
         if self.origin.is_valid() {
-            let untold = self.take_left_failures();
-            untold.for_each(|error| tracing::error!(%error, "a stream was dropped with a failure"));
+            let tell = |error| tracing::error!("a stream was dropped with a failure: {error}");
+            self.take_left_failures().for_each(tell);
         }
     }
 }

@@ -49,8 +49,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         mut begin: impl FnMut(u64) -> Result<R, Hindrance<B>>,
     ) -> Result<R> {
-        // Loans before `since` have been noted by an earlier call of `begin`. Were they noted by each, there would always be more
-        // to wait for.
+        // Older loans have been noted by an earlier call. Were they noted by each, there would always be more to wait for.
         let (mut since, mut tried) = (0, 0);
         loop {
             match begin(since) {
