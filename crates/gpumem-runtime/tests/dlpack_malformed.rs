@@ -201,3 +201,28 @@ fn tensors_are_taken_or_refused_and_deleted_once() {
     assert!(cfg!(miri) || taken > 300, "only {taken} tensors were sensible");
     assert!(memory.iter().copied().eq(0..LEN as u32));
 }
+
+/// The pages of memory at the end of the address space end at no address.
+#[test]
+fn a_tensor_at_the_end_of_the_address_space_is_taken_or_refused() {
+    let device = Device::<Host>::open("host").unwrap();
+    let mut memory = [0u32; 1];
+    let (start, place) = (memory.as_mut_ptr(), u64::MAX - 255);
+    let says = Says {
+        versioned: true,
+        version: (1, 0),
+        flags: 0,
+        data: Some(0),
+        byte_offset: place - start.addr() as u64,
+        device: (1, 0),
+        dtype: (1, 32, 1),
+        ndim: None,
+        shape: Some(vec![4]),
+        strides: None,
+        deleter: false,
+    };
+    let found: Result<ImportedArray<u32, IxDyn, Host>, _> = device.from_dlpack(tensor(&says, start), None);
+    drop(found);
+    device.flush().unwrap();
+    assert_eq!(device.take_errors(), []);
+}

@@ -92,7 +92,7 @@ impl<B: Backend> PinnedPages<B> {
     ) -> Result<PagePin> {
         let page = page_size();
         let first = host.addr().get() & !(page - 1);
-        let last = host.addr().get().saturating_add(bytes).next_multiple_of(page);
+        let last = host.addr().get().saturating_add(bytes).saturating_add(page - 1) & !(page - 1);
         // Over the driver's calls, before all locks that follow: a neighbour must find the shared page either free or locked.
         let mut pages = self.0.lock();
         let mut shares: Vec<usize> = Vec::new();
