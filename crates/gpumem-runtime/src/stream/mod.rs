@@ -102,7 +102,7 @@ impl<B: Backend> Stream<B> {
         self.0.timeline.synchronize().map_err(|error| error.in_operation("synchronize"))
     }
 
-    /// Returns whether everything enqueued so far is done. Never blocks.
+    /// Returns whether everything enqueued so far is done, work of other libraries included. Never blocks.
     ///
     /// # Errors
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time until
