@@ -27,6 +27,7 @@ mod nccl;
 mod operations;
 mod options;
 mod pack;
+mod rank_state;
 mod record;
 mod reduction;
 mod registration;

@@ -22,7 +22,7 @@ pub(crate) struct Attendee {
     pub(crate) operation: &'static str,
     pub(crate) sequence: u64,
     pub(crate) traced: Option<Traced>,
-    pub(crate) outcome: Option<Result<(), CollectiveError>>,
+    pub(crate) outcome: Option<Result<(), Box<CollectiveError>>>,
 }
 
 /// An operation of which a recording gets the times.
@@ -39,6 +39,11 @@ impl fmt::Debug for Traced {
 }
 
 impl Attendee {
+    fn fail(&self, cause: CollectiveCause) -> Box<CollectiveError> {
+        let sequences = self.sequence..self.sequence + 1;
+        self.shared.of_rank(self.rank, |own| own.fail(self.operation, sequences, cause))
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) {
         if self.outcome.is_some() {
             return;
@@ -56,13 +61,12 @@ impl Attendee {
                 {
                     write(began.saturating_duration_since(came), ended.saturating_duration_since(began));
                 }
-                self.shared.note_done(self.rank, self.sequence);
+                self.shared.of_rank(self.rank, |own| own.end(self.sequence..self.sequence + 1));
                 self.outcome = Some(Ok(()));
             }
             Poll::Ready(Err(cause)) => {
                 // Without the lock of the meeting, which is over: the communicator has one of its own.
-                let error = self.shared.fail((self.operation, self.sequence), self.rank, cause);
-                self.outcome = Some(Err(error));
+                self.outcome = Some(Err(self.fail(cause)));
             }
         }
     }
@@ -75,7 +79,7 @@ impl Drop for Attendee {
             let lost = CollectiveCause::PeerLost { rank: self.rank, why };
             // Waits while the bytes move: the memory is given up after this.
             if let Some(cause) = self.meeting.leave(self.seat, lost) {
-                self.shared.fail((self.operation, self.sequence), self.rank, cause);
+                self.fail(cause);
             }
         }
     }
@@ -101,7 +105,7 @@ impl Future for Attendance {
         let mut failed =
             self.attendees.iter().filter_map(|attendee| attendee.outcome.as_ref()?.as_ref().err());
         Poll::Ready(match failed.next() {
-            Some(error) => Err(Failure::of_collective(self.place.clone(), error.clone())),
+            Some(error) => Err(Failure::of_collective(self.place.clone(), (**error).clone())),
             None => Ok(()),
         })
     }

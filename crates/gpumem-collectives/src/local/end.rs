@@ -100,7 +100,7 @@ impl End {
     #[cold]
     fn give_up(&self, attendees: Vec<Attendee>, error: Box<CollectiveError>) -> Box<CollectiveError> {
         drop(attendees);
-        self.shared.note_failure(self.rank, &error);
+        self.shared.of_rank(self.rank, |own| own.failure = Some(*error.clone()));
         error
     }
 }
@@ -161,11 +161,11 @@ impl<B: Backend> Engine<B> for End {
     }
 
     fn failure(&self) -> Option<CollectiveError> {
-        self.shared.failure(self.rank)
+        self.shared.of_rank(self.rank, |own| own.failure.clone())
     }
 
     fn recent(&self) -> Vec<CollectiveRecord> {
-        self.shared.recent(self.rank)
+        self.shared.of_rank(self.rank, |own| own.recent())
     }
 
     fn abort(&self) {

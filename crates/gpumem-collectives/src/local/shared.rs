@@ -12,10 +12,10 @@ use super::{
 use crate::{
     Options,
     call::Kind,
-    record::Record,
+    rank_state::RankState,
     watchdog::{self, Watched},
 };
-use gpumem_core::{CollectiveCause, CollectiveError, CollectiveRecord, CollectiveState};
+use gpumem_core::{CollectiveCause, CollectiveError};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
@@ -55,20 +55,14 @@ struct State {
     pairs: BTreeMap<(usize, usize), VecDeque<Open>>,
     under_way: Vec<Weak<Meeting<Move>>>,
     clean_up_at: usize,
-    /// Why no operation can succeed any more.
-    revoked: Option<CollectiveCause>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Rank {
+    state: RankState,
     has_joined: bool,
-    has_left: bool,
-    /// Operations that it has called.
-    calls: u64,
-    /// Those of all ranks among them.
+    /// Operations of all ranks that it has called.
     collectives: u64,
-    failure: Option<CollectiveError>,
-    record: Record,
 }
 
 /// What is to be done when the lock is free: waking streams takes their locks.
@@ -91,7 +85,7 @@ impl State {
         // Pairs wait for the same side only: the other one would have matched the first.
         let at = waiting.iter().position(|open| open.lacks(seat)).unwrap_or(waiting.len());
         if at == waiting.len() {
-            if self.ranks.get(peer).is_none_or(|other| other.has_left) {
+            if self.ranks.get(peer).is_none_or(|other| other.state.has_left) {
                 return Err(left(peer, size));
             }
             waiting.push_back(Open::new(vec![from, to]));
@@ -112,7 +106,7 @@ impl State {
     fn join_all(&mut self, rank: usize, called: (Called, Part)) -> Result<Joined, CollectiveCause> {
         let (number, size) = (self.ranks[rank].collectives, self.ranks.len());
         self.ranks[rank].collectives += 1;
-        let absent = self.ranks.iter().position(|other| other.has_left && other.collectives <= number);
+        let absent = self.ranks.iter().position(|other| other.state.has_left && other.collectives <= number);
         if let Some(absent) = absent {
             // Those that have called it before were told when that rank left.
             return Err(left(absent, size));
@@ -135,7 +129,9 @@ impl State {
 impl Shared {
     pub(crate) fn new(members: Vec<usize>, family: Arc<Family>, options: Options) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let ranks = members.iter().map(|_| Rank::default()).collect();
+        let size = members.len();
+        let rank = |rank| Rank { state: RankState::new((rank, size)), has_joined: false, collectives: 0 };
+        let ranks = (0..size).map(rank).collect();
         Self {
             // Relaxed: the numbers only have to differ.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -188,19 +184,12 @@ impl Shared {
         let mut later = Later::new();
         // From the number to the record under one lock: a rank's operations are met in the order in which they are recorded.
         let mut state = self.lock();
-        let sequence = state.ranks.get(rank).map_or(0, |own| own.calls);
-        if let Some(own) = state.ranks.get_mut(rank) {
-            // Even if it is refused: the record shows what the caller has called.
-            own.record.begin(sequence, part.call.fingerprint(Vec::new()));
-        }
-        let called = match &state.revoked {
+        let own = &mut state.ranks[rank].state;
+        let sequence = own.begin(part.call.fingerprint(Vec::new()));
+        let called = match &own.revoked {
             Some(cause) => Err(cause.clone()),
             None => self.call_locked(&mut state, rank, part, &mut later),
         };
-        if let Some(own) = state.ranks.get_mut(rank) {
-            // Refused ones have a number too: those of an error and of the record are the same.
-            own.calls += 1;
-        }
         drop(state);
         // Without the lock: a meeting that fails wakes streams.
         for (meeting, verdict) in later {
@@ -211,7 +200,7 @@ impl Shared {
                 let shared = self.clone();
                 Ok(Attendee { meeting, seat, shared, rank, operation, sequence, traced: None, outcome: None })
             }
-            Err(cause) => Err(Box::new(self.fail((operation, sequence), rank, cause))),
+            Err(cause) => Err(self.of_rank(rank, |own| own.fail(operation, sequence..sequence + 1, cause))),
         }
     }
 
@@ -251,53 +240,9 @@ impl Shared {
         Ok((meeting, seat))
     }
 
-    /// Notes a failure of a rank, and revokes the communicator if later operations cannot succeed.
-    pub(crate) fn fail(
-        &self,
-        (operation, sequence): (&'static str, u64),
-        rank: usize,
-        cause: CollectiveCause,
-    ) -> CollectiveError {
-        let mut error = CollectiveError::new(operation, sequence, (rank, self.size()), cause);
-        // The record ends with the failure under one lock: who sees one sees the other.
-        if let Some(own) = self.lock().ranks.get_mut(rank) {
-            // Only of a deadline it is not plain who has called what.
-            if matches!(error.cause, CollectiveCause::Timeout { .. }) {
-                error.recent = own.record.told();
-            }
-            own.record.end(sequence..sequence + 1, CollectiveState::Failed);
-            own.failure = Some(error.clone());
-        }
-        error
-    }
-
-    /// Notes that an operation of a rank has ended well.
-    pub(crate) fn note_done(&self, rank: usize, sequence: u64) {
-        if let Some(own) = self.lock().ranks.get_mut(rank) {
-            own.record.end(sequence..sequence + 1, CollectiveState::Done);
-        }
-    }
-
-    /// The last operations of a rank.
-    pub(crate) fn recent(&self, rank: usize) -> Vec<CollectiveRecord> {
-        self.lock().ranks.get(rank).map(|own| own.record.all()).unwrap_or_default()
-    }
-
-    /// Notes the failure of a group of operations of a rank.
-    pub(crate) fn note_failure(&self, rank: usize, failure: &CollectiveError) {
-        if let Some(own) = self.lock().ranks.get_mut(rank) {
-            own.failure = Some(failure.clone());
-        }
-    }
-
-    /// The last failure of a rank.
-    pub(crate) fn failure(&self, rank: usize) -> Option<CollectiveError> {
-        self.lock().ranks.get(rank)?.failure.clone()
-    }
-
-    /// Why no operation can succeed any more.
-    pub(crate) fn revocation(&self) -> Option<CollectiveCause> {
-        self.lock().revoked.clone()
+    /// Looks at the state of a rank, or changes it.
+    pub(crate) fn of_rank<R>(&self, rank: usize, look: impl FnOnce(&mut RankState) -> R) -> R {
+        look(&mut self.lock().ranks[rank].state)
     }
 
     /// Fails all operations whose bytes are not being moved, and all later ones.
@@ -306,7 +251,9 @@ impl Shared {
             // Taken out under the lock, failed without it. The family comes within it, so that no operation is counted after
             // this.
             let mut state = self.lock();
-            state.revoked.get_or_insert_with(|| cause.clone());
+            for rank in &mut state.ranks {
+                rank.state.revoked.get_or_insert_with(|| cause.clone());
+            }
             // From here on the ranks call different numbers of operations of it.
             self.members.iter().for_each(|rank| self.family.leave(*rank, self.id));
             // The numbers of later operations are not looked at.
@@ -328,7 +275,7 @@ impl Shared {
         // Operations are collected under the lock and failed without it: they wake streams.
         let mut state = self.lock();
         let Some(own) = state.ranks.get_mut(rank) else { return };
-        own.has_left = true;
+        own.state.has_left = true;
         let verdict = Verdict::One(left(rank, self.size()));
         for open in state.open.iter().filter(|open| open.lacks(rank)) {
             later.push((open.meeting.clone(), verdict.clone()));
@@ -351,7 +298,8 @@ impl Shared {
     /// Tells whether one of these ranks has given its communicator up.
     pub(crate) fn has_left(&self, ranks: &[usize]) -> Option<CollectiveCause> {
         let state = self.lock();
-        let rank = ranks.iter().find(|rank| state.ranks.get(**rank).is_some_and(|rank| rank.has_left))?;
+        let rank =
+            ranks.iter().find(|rank| state.ranks.get(**rank).is_some_and(|rank| rank.state.has_left))?;
         Some(left(*rank, self.size()))
     }
 

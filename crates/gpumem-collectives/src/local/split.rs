@@ -105,7 +105,7 @@ impl Splits {
                 .map(|(rank, _)| rank)
                 .collect();
             // Both lock the communicator, which never locks its splits.
-            let dead = shared.revocation().or_else(|| shared.has_left(&missing));
+            let dead = shared.of_rank(rank, |own| own.revoked.clone()).or_else(|| shared.has_left(&missing));
             if let Some(cause) = dead {
                 return Err(cause);
             }

@@ -53,15 +53,19 @@ fn broadcast_in(comm: &Arc<Comm>, bytes: &mut [u8]) -> Result<()> {
             None => std::thread::park_timeout(NAP),
         }
     };
-    let staging = outcome.map_err(|cause| failed(Box::new(comm.fail("broadcast", 0, cause))))?;
-    match &operation.work {
+    let note = |outcome| operation.note(outcome).map_err(failed);
+    let staging = match outcome {
+        Ok(staging) => staging,
+        Err(cause) => return note(Err(cause)),
+    };
+    note(match &operation.work {
         // SAFETY: as above.
         Work::Call(call) if !unsafe { staging.empty(call, place, span) } => {
             let cause = CollectiveCause::PeerLost { rank: place.0, why: BYTES_DIFFER.to_owned() };
-            Err(failed(Box::new(comm.fail("broadcast", 0, cause))))
+            Err(cause)
         }
         _ => Ok(()),
-    }
+    })
 }
 
 #[cfg(all(test, not(miri)))]

@@ -13,9 +13,9 @@ use crate::{
     call::{Call, Kind},
     identity::stable_hash,
     local::Family,
-    record::Record,
+    rank_state::RankState,
 };
-use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveRecord, CollectiveState};
+use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub(crate) struct Comm {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    calls: u64,
+    rank: RankState,
     collectives: u64,
     splits: u64,
     /// Sends to each rank, and receives from it.
@@ -41,10 +41,6 @@ struct State {
     receives: Vec<u64>,
     /// What each rank has told last.
     news: Vec<Option<News>>,
-    /// Why no operation can succeed any more.
-    revoked: Option<CollectiveCause>,
-    failure: Option<CollectiveError>,
-    record: Record,
 }
 
 impl Comm {
@@ -57,10 +53,12 @@ impl Comm {
     ) -> Arc<Self> {
         family.join(0, id);
         let state = State {
+            rank: RankState::new((rank, size)),
+            collectives: 0,
+            splits: 0,
             sends: vec![0; size],
             receives: vec![0; size],
             news: vec![None; size],
-            ..State::default()
         };
         Arc::new(Self { id, raw, rank, size, options, family, inbox, state: Mutex::new(state) })
     }
@@ -115,14 +113,10 @@ impl Comm {
         let operation = fingerprint.operation;
         // From the number to the inbox under one lock: the engine sees operations in the order of their numbers.
         let mut state = self.lock();
-        let sequence = state.calls;
-        state.calls += 1;
-        // Even if it is refused: the record shows what the caller has called.
-        state.record.begin(sequence, fingerprint.clone());
-        let refused = state.revoked.clone().or_else(|| state.left(of));
+        let sequence = state.rank.begin(fingerprint.clone());
+        let refused = state.rank.revoked.clone().or_else(|| state.left(of));
         if let Some(cause) = refused {
-            drop(state);
-            return Err(Box::new(self.fail(operation, sequence, cause)));
+            return Err(state.rank.fail(operation, sequence..sequence + 1, cause));
         }
         if matches!(work, Work::Split(_)) {
             // Only those that take place: the number names the communicator of a part on all ranks.
@@ -136,50 +130,17 @@ impl Comm {
         Ok(added)
     }
 
-    /// Notes a failure of this rank.
-    pub(crate) fn fail(
-        &self,
-        operation: &'static str,
-        sequence: u64,
-        cause: CollectiveCause,
-    ) -> CollectiveError {
-        let mut error = CollectiveError::new(operation, sequence, self.place(), cause);
-        // The record and the failure under one lock: who sees one sees the other.
-        let mut state = self.lock();
-        if matches!(error.cause, CollectiveCause::Timeout { .. }) {
-            error.recent = state.record.told();
-        }
-        state.record.end(sequence..sequence + 1, CollectiveState::Failed);
-        state.failure = Some(error.clone());
-        error
-    }
-
-    /// Notes that an operation has ended well.
-    pub(crate) fn note_done(&self, sequence: u64) {
-        self.lock().record.end(sequence..sequence + 1, CollectiveState::Done);
-    }
-
-    /// The last operations.
-    pub(crate) fn recent(&self) -> Vec<CollectiveRecord> {
-        self.lock().record.all()
-    }
-
-    pub(crate) fn failure(&self) -> Option<CollectiveError> {
-        // Waits for no call of MPI, which only the engine's thread makes.
-        self.lock().failure.clone()
+    /// Looks at the state of this rank, or changes it. Waits for no call of MPI, which only the engine's thread makes.
+    pub(crate) fn of_rank<R>(&self, look: impl FnOnce(&mut RankState) -> R) -> R {
+        look(&mut self.lock().rank)
     }
 
     /// Refuses all later operations. The first cause stays.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
         // The family is told after it: later calls are refused already.
-        self.lock().revoked.get_or_insert(cause);
+        self.lock().rank.revoked.get_or_insert(cause);
         // From here on the ranks call different numbers of operations of it.
         self.family.leave(0, self.id);
-    }
-
-    /// Why no operation can succeed any more.
-    pub(crate) fn revocation(&self) -> Option<CollectiveCause> {
-        self.lock().revoked.clone()
     }
 
     /// How far this rank has come, for another one.

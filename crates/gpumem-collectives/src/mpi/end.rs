@@ -96,11 +96,11 @@ impl<B: Backend> Engine<B> for MpiEnd {
     }
 
     fn failure(&self) -> Option<CollectiveError> {
-        self.comm.failure()
+        self.comm.of_rank(|own| own.failure.clone())
     }
 
     fn recent(&self) -> Vec<CollectiveRecord> {
-        self.comm.recent()
+        self.comm.of_rank(|own| own.recent())
     }
 
     fn abort(&self) {

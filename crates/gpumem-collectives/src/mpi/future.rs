@@ -16,7 +16,7 @@ pub(crate) struct Participant {
     pub(crate) operation: Arc<Operation>,
     pub(crate) source: Span,
     pub(crate) destination: Span,
-    pub(crate) outcome: Option<Result<(), CollectiveError>>,
+    pub(crate) outcome: Option<Result<(), Box<CollectiveError>>>,
 }
 
 impl Participant {
@@ -38,22 +38,10 @@ impl Participant {
                     Work::Call(call) => unsafe { staging.empty(call, place, *destination) },
                     Work::Split(_) => true,
                 };
-                self.outcome = Some(match is_moved {
-                    true => {
-                        operation.comm.note_done(operation.sequence);
-                        Ok(())
-                    }
-                    false => {
-                        let cause = CollectiveCause::PeerLost { rank: place.0, why: BYTES_DIFFER.to_owned() };
-                        let name = operation.fingerprint.operation;
-                        Err(operation.comm.fail(name, operation.sequence, cause))
-                    }
-                });
+                let differ = || CollectiveCause::PeerLost { rank: place.0, why: BYTES_DIFFER.to_owned() };
+                self.outcome = Some(operation.note(is_moved.then_some(()).ok_or_else(differ)));
             }
-            Some(Err(cause)) => {
-                let name = operation.fingerprint.operation;
-                self.outcome = Some(Err(operation.comm.fail(name, operation.sequence, cause)));
-            }
+            Some(Err(cause)) => self.outcome = Some(operation.note(Err(cause))),
         }
     }
 }
@@ -98,7 +86,7 @@ impl Future for Participation {
         let mut failed =
             self.participants.iter().filter_map(|participant| participant.outcome.as_ref()?.as_ref().err());
         Poll::Ready(match failed.next() {
-            Some(error) => Err(Failure::of_collective(self.place.clone(), error.clone())),
+            Some(error) => Err(Failure::of_collective(self.place.clone(), (**error).clone())),
             None => Ok(()),
         })
     }

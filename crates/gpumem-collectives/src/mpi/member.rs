@@ -102,7 +102,7 @@ impl Member {
 
     pub(crate) fn add(&mut self, operation: Owned) {
         // It was called before the thread heard what makes it fail.
-        let failed = self.comm.revocation().filter(|_| self.is_dead);
+        let failed = self.comm.of_rank(|own| own.revoked.clone()).filter(|_| self.is_dead);
         if let Some(cause) = failed.or_else(|| self.comm.left(operation.of, operation.number)) {
             return operation.conclude(Err(cause));
         }

@@ -5,7 +5,7 @@ use super::{
     split::{Answer, Request},
 };
 use crate::{call::Call, span::Span};
-use gpumem_core::{CollectiveCall, CollectiveCause};
+use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -135,6 +135,18 @@ impl Operation {
         state.since.get_or_insert_with(Instant::now);
         drop(state);
         self.comm.inbox.wake();
+    }
+
+    /// Notes how it has ended for this rank.
+    pub(crate) fn note(&self, outcome: Result<(), CollectiveCause>) -> Result<(), Box<CollectiveError>> {
+        let sequences = self.sequence..self.sequence + 1;
+        self.comm.of_rank(|own| match outcome {
+            Ok(()) => {
+                own.end(sequences);
+                Ok(())
+            }
+            Err(cause) => Err(own.fail(self.fingerprint.operation, sequences, cause)),
+        })
     }
 
     /// Takes it to be started, if it is ready.

@@ -304,7 +304,8 @@ impl Engine {
                     None => {
                         let (rank, _) = operation.comm.place();
                         let gone = CollectiveCause::Aborted { rank };
-                        operation.conclude(Err(operation.comm.revocation().unwrap_or(gone)));
+                        let revoked = operation.comm.of_rank(|own| own.revoked.clone());
+                        operation.conclude(Err(revoked.unwrap_or(gone)));
                     }
                 }
             }

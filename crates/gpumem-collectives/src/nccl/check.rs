@@ -9,7 +9,7 @@ use crate::{
     identity::stable_hash,
     reduction::Number,
 };
-use gpumem_core::{Backend, CollectiveCall, CollectiveCause, CollectiveState, Result};
+use gpumem_core::{Backend, CollectiveCall, CollectiveCause, Result};
 use gpumem_runtime::{DeviceArray, Stream, internal::may_block};
 use ndarray::Ix1;
 use std::sync::PoisonError;
@@ -210,21 +210,19 @@ impl<'a, B: Backend> Exchange<'a, B> {
         let read = self.all.copy_to_host();
         // After the copy, which waits for other ranks: the watchdog needs this lock to give up on them.
         let mut state = link.lock();
-        let sequence = state.sequence;
-        let all = match (read, state.revoked.clone()) {
+        let sequence = state.rank.sequence;
+        let all = match (read, state.rank.revoked.clone()) {
             (Ok(all), None) => all.to_vec(),
             (_, Some(cause)) => return Err(link.error(operation, sequence, cause)),
             (Err(error), None) => return Err(error.in_operation(operation)),
         };
         let Some(cause) = compare(self.own, &self.bytes, &all) else { return Ok(()) };
-        state.failure = Some(link.failed(operation, sequence, cause.clone()));
         for prepared in self.own.calls {
-            let sequence = state.sequence;
-            state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
-            state.record.end(sequence..sequence + 1, CollectiveState::Failed);
-            state.sequence += 1;
+            state.rank.begin(prepared.call.fingerprint(Vec::new()));
         }
-        Err(link.error(operation, sequence, cause))
+        let end = state.rank.sequence;
+        let failed = state.rank.fail(operation, sequence..end, cause);
+        Err(link.device.core_by(crate::KEY).error(operation, failed))
     }
 }
 

@@ -29,7 +29,7 @@ impl<B: Backend> Watched for Link<B> {
         state.prune();
         self.find_failure(&mut state);
         self.destroy_if_idle(&mut state);
-        let is_joining = matches!(state.phase, Phase::Joining) && state.revoked.is_none();
+        let is_joining = matches!(state.phase, Phase::Joining) && state.rank.revoked.is_none();
         let is_active = !state.pending.is_empty() || state.is_calling || is_joining;
         state.is_watched = is_active;
         is_active
@@ -69,7 +69,7 @@ impl<B: Backend> Link<B> {
 
     /// Frees the communicator if the rank has given it up and nothing is under way.
     fn destroy_if_idle(self: &Arc<Self>, state: &mut State<B>) {
-        if state.has_left
+        if state.rank.has_left
             && state.pending.is_empty()
             && !state.is_calling
             && let Phase::Ready(handle) = state.phase
@@ -111,7 +111,7 @@ impl<B: Backend> Link<B> {
     pub(super) fn leave(self: &Arc<Self>) {
         // Without the order of the calls: a rank may leave while another thread is inside the library.
         let mut state = self.lock();
-        let had_left = std::mem::replace(&mut state.has_left, true);
+        let had_left = std::mem::replace(&mut state.rank.has_left, true);
         if !had_left && !matches!(state.phase, Phase::Closed) {
             // The watchdog has only a weak reference; operations under way need the link.
             state.keep = Some(self.clone());

@@ -57,7 +57,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
 
     fn failure(&self) -> Option<CollectiveError> {
         // Waits for no call of the library, which is made without this lock.
-        self.0.lock().failure.clone()
+        self.0.lock().rank.failure.clone()
     }
 
     fn register(&self, place: Place<'_, B>) -> Result<()> {
@@ -72,7 +72,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         // Operations that are done are taken out first, so that none of them is told as under way.
         let mut state = self.0.lock();
         state.prune();
-        state.record.all()
+        state.rank.recent()
     }
 
     fn abort(&self) {

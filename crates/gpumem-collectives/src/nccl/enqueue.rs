@@ -206,13 +206,12 @@ impl<B: Backend> OwnCalls<'_, B> {
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
         state.prune_many();
-        // Counted up only once the library was called: a call that is taken back has no number.
-        let sequence = state.sequence;
+        let sequence = state.rank.sequence;
         link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
-        let parts = if self.counts { calls.len() as u64 } else { 0 };
-        for (sequence, prepared) in (sequence..sequence + parts).zip(*calls) {
-            state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
+        for prepared in calls.iter().filter(|_| self.counts) {
+            state.rank.begin(prepared.call.fingerprint(Vec::new()));
         }
+        let parts = state.rank.sequence - sequence;
         state.begin_call();
         drop(state);
         let target = Target {
@@ -245,7 +244,7 @@ impl<B: Backend> ReadyRank<'_, B> {
         // Woken after it is unlocked: who waits for the call to end needs it.
         let mut state = link.lock();
         state.is_calling = false;
-        state.record.take_back(self.called.sequence);
+        state.rank.take_back(self.called.sequence);
         drop(state);
         link.changed.notify_all();
     }
@@ -273,17 +272,16 @@ impl<B: Backend> ReadyRank<'_, B> {
         // After the library's call, which may wait: the watchdog and `abort` need the lock meanwhile.
         let mut state = link.lock();
         state.is_calling = false;
-        state.sequence += called.parts;
         if let Err(failure) = outcome {
             let why = failure.to_string();
             link.revoke_locked(&mut state, CollectiveCause::Library { why });
         }
-        if let Some(cause) = state.revoked.clone() {
+        if let Some(cause) = state.rank.revoked.clone() {
             let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
             let failed = link.fail(&mut state, &called, &own.writes(), place, &cause);
             drop(state);
             link.changed.notify_all();
-            return Err(link.device.core_by(crate::KEY).error(operation, Box::new(failed)));
+            return Err(link.device.core_by(crate::KEY).error(operation, failed));
         }
         let submission = submitted?;
         link.last.note(timeline, submission);

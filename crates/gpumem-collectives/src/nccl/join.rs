@@ -77,7 +77,7 @@ pub(crate) fn join<B: Backend>(
         registered: Mutex::new(Registrations::new()),
         splits: AtomicU64::new(0),
         private: Mutex::new(None),
-        state: Mutex::new(State::new()),
+        state: Mutex::new(State::new((rank, size))),
         changed: Condvar::new(),
     });
     let unique = ncclUniqueId { internal: id.payload().map(|byte| byte as _) };
@@ -118,7 +118,7 @@ fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i
     let mut state = link.lock();
     match made {
         // It may have been given up meanwhile.
-        Ok(()) if state.revoked.is_some() || state.has_left => {
+        Ok(()) if state.rank.revoked.is_some() || state.rank.has_left => {
             state.phase = Phase::Closing;
             drop(state);
             link.abort_handle(Handle(handle));
@@ -126,7 +126,7 @@ fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i
         Ok(()) => state.phase = Phase::Ready(Handle(handle)),
         Err(failure) => {
             let why = failure.to_string();
-            state.revoked.get_or_insert(CollectiveCause::Library { why });
+            state.rank.revoked.get_or_insert(CollectiveCause::Library { why });
             drop(state);
             link.note_closed();
         }

@@ -1,8 +1,8 @@
 //! The state of one rank's communicator.
 
 use super::{register::Registrations, turn::Turn};
-use crate::{Options, record::Record, watchdog};
-use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveState, Error, MemoryUse, Result};
+use crate::{Options, rank_state::RankState, watchdog};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
 use gpumem_nccl_sys::{Library, ncclComm_t};
 use gpumem_runtime::{
     Device, DeviceArray, Stream,
@@ -94,8 +94,8 @@ pub(super) struct Pending<B: Backend> {
 }
 
 pub(super) struct State<B: Backend> {
+    pub(super) rank: RankState,
     pub(super) phase: Phase,
-    pub(super) sequence: u64,
     /// Whether a thread is inside the library.
     pub(super) is_calling: bool,
     pub(super) pending: VecDeque<Pending<B>>,
@@ -103,11 +103,6 @@ pub(super) struct State<B: Backend> {
     pub(super) prune_from: usize,
     /// When an operation was last seen to be done, or was begun with nothing else under way.
     pub(super) progress: Instant,
-    pub(super) failure: Option<CollectiveError>,
-    pub(super) record: Record,
-    /// Why no operation can succeed any more.
-    pub(super) revoked: Option<CollectiveCause>,
-    pub(super) has_left: bool,
     pub(super) is_watched: bool,
     /// Kept from when the rank gives it up until the library holds nothing for it.
     pub(super) keep: Option<Arc<Link<B>>>,
@@ -144,19 +139,10 @@ impl<B: Backend> Link<B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The failure of an operation, as this rank sees it.
-    pub(super) fn failed(
-        &self,
-        operation: &'static str,
-        sequence: u64,
-        cause: CollectiveCause,
-    ) -> CollectiveError {
-        CollectiveError::new(operation, sequence, (self.rank, self.size), cause)
-    }
-
-    /// As [`failed`](Self::failed), as an error of a call.
+    /// The error of a call.
     pub(super) fn error(&self, operation: &'static str, sequence: u64, cause: CollectiveCause) -> Error {
-        self.device.core_by(crate::KEY).error(operation, Box::new(self.failed(operation, sequence, cause)))
+        let error = CollectiveError::new(operation, sequence, (self.rank, self.size), cause);
+        self.device.core_by(crate::KEY).error(operation, Box::new(error))
     }
 
     /// Waits until the communicator is set up.
@@ -168,7 +154,7 @@ impl<B: Backend> Link<B> {
     pub(super) fn lock_ready(&self, operation: &'static str) -> Result<(MutexGuard<'_, State<B>>, Handle)> {
         let mut state = self.lock();
         loop {
-            match (state.phase, &state.revoked) {
+            match (state.phase, &state.rank.revoked) {
                 (Phase::Ready(handle), None) => return Ok((state, handle)),
                 (Phase::Joining, None) => {
                     may_block(operation)?;
@@ -178,7 +164,7 @@ impl<B: Backend> Link<B> {
                 }
                 (_, cause) => {
                     let cause = cause.clone().unwrap_or(CollectiveCause::Aborted { rank: self.rank });
-                    return Err(self.error(operation, state.sequence, cause));
+                    return Err(self.error(operation, state.rank.sequence, cause));
                 }
             }
         }
@@ -199,18 +185,14 @@ impl<B: Backend> Link<B> {
 }
 
 impl<B: Backend> State<B> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(place: (usize, usize)) -> Self {
         Self {
+            rank: RankState::new(place),
             phase: Phase::Joining,
-            sequence: 0,
             is_calling: false,
             pending: VecDeque::new(),
             prune_from: MANY,
             progress: Instant::now(),
-            failure: None,
-            record: Record::default(),
-            revoked: None,
-            has_left: false,
             is_watched: false,
             keep: None,
         }
@@ -245,7 +227,7 @@ impl<B: Backend> State<B> {
             end = first.called.sequence + first.called.parts;
             self.pending.pop_front();
         }
-        self.record.end(begin..end, CollectiveState::Done);
+        self.rank.end(begin..end);
         if self.pending.len() < before {
             self.progress = Instant::now();
         }

@@ -4,9 +4,7 @@ use super::{
     Link,
     link::{Handle, IssuedCall, Phase, State, Writes},
 };
-use gpumem_core::{
-    Backend, CollectiveCause, CollectiveError, CollectiveState, Failure, POISONED, process::DriverUse,
-};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, Failure, POISONED, process::DriverUse};
 use gpumem_nccl_sys::ncclResult_t;
 use gpumem_runtime::internal::Timeline;
 use std::{
@@ -28,10 +26,10 @@ impl<B: Backend> Link<B> {
     }
 
     pub(super) fn revoke_locked(self: &Arc<Self>, state: &mut State<B>, cause: CollectiveCause) {
-        if state.revoked.is_some() {
+        if state.rank.revoked.is_some() {
             return;
         }
-        state.revoked = Some(cause.clone());
+        state.rank.revoked = Some(cause.clone());
         state.prune();
         // Before anything is aborted: the driver will call it a success.
         for pending in std::mem::take(&mut state.pending) {
@@ -59,22 +57,18 @@ impl<B: Backend> Link<B> {
         writes: &Writes,
         submitted: Option<(&Arc<Timeline<B>>, u64)>,
         cause: &CollectiveCause,
-    ) -> CollectiveError {
-        let mut error = self.failed(called.operation, called.sequence, cause.clone());
-        if matches!(cause, CollectiveCause::Timeout { .. }) {
-            error.recent = state.record.told();
-        }
-        state.record.end(called.sequence..called.sequence + called.parts, CollectiveState::Failed);
-        let failure = Arc::new(Failure::of_collective(self.device.name(), error.clone()));
+    ) -> Box<CollectiveError> {
+        let sequences = called.sequence..called.sequence + called.parts;
+        let error = state.rank.fail(called.operation, sequences, cause.clone());
+        let failure = Arc::new(Failure::of_collective(self.device.name(), (*error).clone()));
         for used in writes {
             // SAFETY: the bytes are those of the array that the operation was to write, which is their owner.
             unsafe { POISONED.poison(used, &failure) };
         }
         if let Some((timeline, submission)) = submitted {
-            let report = self.device.core_by(crate::KEY).error(called.operation, Box::new(error.clone()));
+            let report = self.device.core_by(crate::KEY).error(called.operation, error.clone());
             timeline.context.note_aborted(timeline, submission, &report);
         }
-        state.failure = Some(error.clone());
         error
     }
 
