@@ -47,22 +47,39 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The names, by the numbers below, and that of several operations at once.
+    pub(crate) const NAMES: [&str; 13] = [
+        "all_reduce",
+        "reduce",
+        "broadcast",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "all_to_all_v",
+        "gather",
+        "scatter",
+        "send",
+        "receive",
+        "barrier",
+        "group",
+    ];
+
     /// The name of the operation.
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Kind::AllReduce => "all_reduce",
-            Kind::Reduce { .. } => "reduce",
-            Kind::Broadcast { .. } => "broadcast",
-            Kind::AllGather => "all_gather",
-            Kind::ReduceScatter => "reduce_scatter",
-            Kind::AllToAll => "all_to_all",
-            Kind::AllToAllV { .. } => "all_to_all_v",
-            Kind::Gather { .. } => "gather",
-            Kind::Scatter { .. } => "scatter",
-            Kind::Send { .. } => "send",
-            Kind::Receive { .. } => "receive",
-            Kind::Barrier => "barrier",
-        }
+        Self::NAMES[match self {
+            Kind::AllReduce => 0,
+            Kind::Reduce { .. } => 1,
+            Kind::Broadcast { .. } => 2,
+            Kind::AllGather => 3,
+            Kind::ReduceScatter => 4,
+            Kind::AllToAll => 5,
+            Kind::AllToAllV { .. } => 6,
+            Kind::Gather { .. } => 7,
+            Kind::Scatter { .. } => 8,
+            Kind::Send { .. } => 9,
+            Kind::Receive { .. } => 10,
+            Kind::Barrier => 11,
+        }]
     }
 
     fn root(&self) -> Option<usize> {
@@ -91,38 +108,21 @@ impl Computation {
     }
 }
 
-/// A type of elements, as ranks compare it. Two types may have one name; so within a process the types themselves are
-/// compared, and across processes the names and the bytes of an element.
+/// A type of elements.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ElementId {
+pub(crate) struct ElementType {
     pub(crate) name: &'static str,
     pub(crate) bytes: usize,
-    identity: Identity,
+    pub(crate) id: TypeId,
+    /// The number that an element is, if it is one that can be reduced.
+    pub(crate) number: Option<Number>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Identity {
-    Type(TypeId),
-    /// The hash of the whole name, which is cut where it crosses processes.
-    Name(u64),
-}
-
-impl ElementId {
-    pub(crate) fn of<T: Element>() -> Self {
-        let identity = Identity::Type(TypeId::of::<T>());
-        Self { name: std::any::type_name::<T>(), bytes: size_of::<T>(), identity }
-    }
-
-    /// A type of another process.
-    pub(crate) fn foreign(name: &'static str, bytes: usize, hash: u64) -> Self {
-        Self { name, bytes, identity: Identity::Name(hash) }
-    }
-}
-
-impl PartialEq for ElementId {
-    fn eq(&self, other: &Self) -> bool {
-        // Not the name, which is shortened on its way between processes.
-        (self.bytes, self.identity) == (other.bytes, other.identity)
+impl ElementType {
+    fn of<T: Element>() -> Self {
+        let (number, name) = Number::of::<T>().unzip();
+        let name = name.unwrap_or_else(std::any::type_name::<T>);
+        Self { name, bytes: size_of::<T>(), id: TypeId::of::<T>(), number }
     }
 }
 
@@ -130,10 +130,7 @@ impl PartialEq for ElementId {
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) kind: Kind,
-    /// The type of the elements.
-    pub(crate) element: ElementId,
-    /// The number that an element is, if it is one that can be reduced.
-    pub(crate) number: Option<Number>,
+    pub(crate) element: ElementType,
     /// Elements that each rank gives or gets: those of one block where there are several.
     pub(crate) count: usize,
     pub(crate) computation: Option<Computation>,
@@ -141,7 +138,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new<T: Element>(kind: Kind, count: usize) -> Self {
-        Self { kind, element: ElementId::of::<T>(), number: Number::of::<T>(), count, computation: None }
+        Self { kind, element: ElementType::of::<T>(), count, computation: None }
     }
 
     pub(crate) fn computing<T: Element, R: Reduction<T>>(mut self) -> Self {
@@ -154,12 +151,11 @@ impl Call {
         self.count * self.element.bytes
     }
 
-    /// What the ranks compare.
-    pub(crate) fn fingerprint(&self, order: Vec<(u64, u64)>) -> CollectiveCall {
+    /// The operation as errors and records tell it.
+    pub(crate) fn describe(&self) -> CollectiveCall {
         let mut call = CollectiveCall::new(self.kind.name(), self.element.name, self.count);
         call.reduction = self.computation.map(|computation| computation.name);
         call.root = self.kind.root();
-        call.order = order;
         call
     }
 }

@@ -16,6 +16,7 @@ mod compile_fail;
 mod deadline;
 mod engine;
 mod environment;
+mod fingerprint;
 mod group;
 mod identity;
 mod launched;

@@ -24,24 +24,25 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// The number that an element is.
-    pub(crate) fn of<T: Element>() -> Option<Self> {
-        const ALL: [(fn() -> TypeId, Number); 12] = [
-            (TypeId::of::<i8>, Number::I8),
-            (TypeId::of::<u8>, Number::U8),
-            (TypeId::of::<i32>, Number::I32),
-            (TypeId::of::<u32>, Number::U32),
-            (TypeId::of::<i64>, Number::I64),
-            (TypeId::of::<u64>, Number::U64),
-            (TypeId::of::<f16>, Number::F16),
-            (TypeId::of::<bf16>, Number::Bf16),
-            (TypeId::of::<f32>, Number::F32),
-            (TypeId::of::<f64>, Number::F64),
-            (TypeId::of::<Complex<f32>>, Number::Complex32),
-            (TypeId::of::<Complex<f64>>, Number::Complex64),
+    /// The number that an element is, with a name that is the same in every build.
+    pub(crate) fn of<T: Element>() -> Option<(Self, &'static str)> {
+        type Row = (fn() -> TypeId, Number, &'static str);
+        const ALL: [Row; 12] = [
+            (TypeId::of::<i8>, Number::I8, "i8"),
+            (TypeId::of::<u8>, Number::U8, "u8"),
+            (TypeId::of::<i32>, Number::I32, "i32"),
+            (TypeId::of::<u32>, Number::U32, "u32"),
+            (TypeId::of::<i64>, Number::I64, "i64"),
+            (TypeId::of::<u64>, Number::U64, "u64"),
+            (TypeId::of::<f16>, Number::F16, "f16"),
+            (TypeId::of::<bf16>, Number::Bf16, "bf16"),
+            (TypeId::of::<f32>, Number::F32, "f32"),
+            (TypeId::of::<f64>, Number::F64, "f64"),
+            (TypeId::of::<Complex<f32>>, Number::Complex32, "Complex<f32>"),
+            (TypeId::of::<Complex<f64>>, Number::Complex64, "Complex<f64>"),
         ];
         let own = TypeId::of::<T>();
-        ALL.iter().find(|(id, _)| id() == own).map(|(_, number)| *number)
+        ALL.iter().find(|(id, ..)| id() == own).map(|(_, number, name)| (*number, *name))
     }
 }
 
@@ -93,6 +94,15 @@ pub struct Max;
 /// The sum, divided by the number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Average;
+
+/// The names of all.
+pub(crate) const REDUCTIONS: [&str; 5] = [
+    <Sum as Reduction<f32>>::NAME,
+    <Product as Reduction<f32>>::NAME,
+    <Min as Reduction<f32>>::NAME,
+    <Max as Reduction<f32>>::NAME,
+    <Average as Reduction<f32>>::NAME,
+];
 
 macro_rules! reduction {
     ($name:ident, $text:literal, $($number:ty)* => |$left:ident, $right:ident| $combine:expr) => {$(

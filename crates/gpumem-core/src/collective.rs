@@ -1,6 +1,6 @@
 //! Failures of collective operations.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 /// A library of collective operations that works on a backend's streams and addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +111,7 @@ pub enum CollectiveCause {
     #[error("the ranks disagree: this rank called {mine}{}", theirs.iter().map(|(rank, call)| differing(mine, *rank, call)).collect::<String>())]
     Mismatch {
         /// What this rank called.
-        mine: CollectiveCall,
+        mine: Box<CollectiveCall>,
         /// Every rank that called something else, and what it called.
         theirs: Vec<(usize, CollectiveCall)>,
     },
@@ -160,7 +160,7 @@ pub struct CollectiveCall {
     /// The operation.
     pub operation: &'static str,
     /// Type of the elements.
-    pub element: &'static str,
+    pub element: Cow<'static, str>,
     /// Number of elements: those that each rank gives, or gets.
     pub count: usize,
     /// What is computed.
@@ -183,8 +183,8 @@ fn differing(mine: &CollectiveCall, rank: usize, theirs: &CollectiveCall) -> Str
 
 impl CollectiveCall {
     /// Describes a call without a reduction, a root and an order.
-    pub fn new(operation: &'static str, element: &'static str, count: usize) -> Self {
-        Self { operation, element, count, reduction: None, root: None, order: Vec::new() }
+    pub fn new(operation: &'static str, element: impl Into<Cow<'static, str>>, count: usize) -> Self {
+        Self { operation, element: element.into(), count, reduction: None, root: None, order: Vec::new() }
     }
 }
 

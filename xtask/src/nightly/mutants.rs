@@ -36,6 +36,7 @@ const GROUPS: &[Group] = &[
         files: &[
             "crates/gpumem-collectives/src/span.rs",
             "crates/gpumem-collectives/src/call.rs",
+            "crates/gpumem-collectives/src/fingerprint.rs",
             "crates/gpumem-collectives/src/local/agree.rs",
             "crates/gpumem-collectives/src/local/part.rs",
         ],

@@ -10,7 +10,6 @@ mod part;
 mod shared;
 mod split;
 
-pub(crate) use agree::{Called, disagreement};
 pub(crate) use end::{End, join, span};
 pub(crate) use family::Family;
 use meeting::Meeting;

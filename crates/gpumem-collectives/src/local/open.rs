@@ -1,6 +1,7 @@
 //! An operation that some ranks have not called yet.
 
-use super::{Meeting, Move, Part, agree::Called, meeting::Verdict, part};
+use super::{Meeting, Move, Part, meeting::Verdict, part};
+use crate::fingerprint::Fingerprint;
 use gpumem_core::CollectiveCause;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) meeting: Arc<Meeting<Move>>,
-    pub(super) called: Vec<Option<(Called, Part)>>,
+    pub(super) called: Vec<Option<(Fingerprint, Part)>>,
 }
 
 impl Open {
@@ -24,7 +25,7 @@ impl Open {
     }
 
     /// The calls of all ranks, if all have called.
-    pub(super) fn complete(&self) -> Option<Vec<(Called, Part)>> {
+    pub(super) fn complete(&self) -> Option<Vec<(Fingerprint, Part)>> {
         // The last call copies them all; each of the others nothing.
         let all = || self.called.iter().cloned().collect();
         self.called.iter().all(Option::is_some).then(all)?

@@ -1,17 +1,13 @@
 //! What the ranks of a communicator share.
 
 use super::{
-    Meeting, Move, Part,
-    agree::{Called, agreed},
-    attendee::Attendee,
-    family::Family,
-    meeting::Verdict,
-    open::Open,
+    Meeting, Move, Part, agree::agreed, attendee::Attendee, family::Family, meeting::Verdict, open::Open,
     split::Splits,
 };
 use crate::{
     Options,
     call::Kind,
+    fingerprint::Fingerprint,
     rank_state::RankState,
     watchdog::{self, Watched},
 };
@@ -69,7 +65,7 @@ struct Rank {
 type Later = Vec<(Arc<Meeting<Move>>, Verdict)>;
 
 /// The seat of a rank in an operation, the meeting, and the calls of all ranks, if all have called.
-type Joined = (usize, Arc<Meeting<Move>>, Option<Vec<(Called, Part)>>);
+type Joined = (usize, Arc<Meeting<Move>>, Option<Vec<(Fingerprint, Part)>>);
 
 impl State {
     /// The rank at a seat of `from` and `to` calls its side of a send.
@@ -77,7 +73,7 @@ impl State {
         &mut self,
         (from, to): (usize, usize),
         seat: usize,
-        called: (Called, Part),
+        called: (Fingerprint, Part),
     ) -> Result<Joined, CollectiveCause> {
         let peer = if seat == 0 { to } else { from };
         let size = self.ranks.len();
@@ -103,7 +99,7 @@ impl State {
     }
 
     /// A rank calls its next operation of all ranks.
-    fn join_all(&mut self, rank: usize, called: (Called, Part)) -> Result<Joined, CollectiveCause> {
+    fn join_all(&mut self, rank: usize, called: (Fingerprint, Part)) -> Result<Joined, CollectiveCause> {
         let (number, size) = (self.ranks[rank].collectives, self.ranks.len());
         self.ranks[rank].collectives += 1;
         let absent = self.ranks.iter().position(|other| other.state.has_left && other.collectives <= number);
@@ -185,7 +181,7 @@ impl Shared {
         // From the number to the record under one lock: a rank's operations are met in the order in which they are recorded.
         let mut state = self.lock();
         let own = &mut state.ranks[rank].state;
-        let sequence = own.begin(part.call.fingerprint(Vec::new()));
+        let sequence = own.begin(part.call.describe());
         let called = match &own.revoked {
             Some(cause) => Err(cause.clone()),
             None => self.call_locked(&mut state, rank, part, &mut later),
@@ -220,8 +216,7 @@ impl Shared {
             None if !self.options.concurrent => self.family.call(self.members[rank], self.id),
             _ => Vec::new(),
         };
-        let called = Called::new(part.call.fingerprint(order), part.call.kind.clone(), part.call.element);
-        let called = (called, part);
+        let called = (Fingerprint::new(&part.call, order), part);
         let (ranks, (seat, meeting, all)) = match pair {
             Some((ranks, seat)) => (vec![ranks.0, ranks.1], state.join_pair(ranks, seat, called)?),
             None => ((0..self.size()).collect(), state.join_all(rank, called)?),

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Options,
     call::{Call, Kind},
+    fingerprint::Fingerprint,
     identity::stable_hash,
     local::Family,
     rank_state::RankState,
@@ -93,14 +94,15 @@ impl Comm {
             Sequence::OfAll if !self.options.concurrent => self.family.call(0, self.id),
             _ => Vec::new(),
         };
-        let fingerprint = call.fingerprint(order);
+        let fingerprint = Fingerprint::new(&call, order);
         self.add(of, Work::Call(call), fingerprint)
     }
 
     /// This rank begins a split. Returns the number of the split.
     pub(crate) fn split(self: &Arc<Self>, request: Request) -> Result<u64, Box<CollectiveError>> {
         let number = self.lock().splits;
-        self.add(Sequence::OfAll, Work::Split(request), CollectiveCall::new("split", "u8", 0))?;
+        let fingerprint = Fingerprint::of_name(CollectiveCall::new("split", "u8", 0), 0);
+        self.add(Sequence::OfAll, Work::Split(request), fingerprint)?;
         Ok(number)
     }
 
@@ -108,12 +110,12 @@ impl Comm {
         self: &Arc<Self>,
         of: Sequence,
         work: Work,
-        fingerprint: CollectiveCall,
+        fingerprint: Fingerprint,
     ) -> Result<Arc<Operation>, Box<CollectiveError>> {
-        let operation = fingerprint.operation;
+        let operation = fingerprint.call.operation;
         // From the number to the inbox under one lock: the engine sees operations in the order of their numbers.
         let mut state = self.lock();
-        let sequence = state.rank.begin(fingerprint.clone());
+        let sequence = state.rank.begin(fingerprint.call.clone());
         let refused = state.rank.revoked.clone().or_else(|| state.left(of));
         if let Some(cause) = refused {
             return Err(state.rank.fail(operation, sequence..sequence + 1, cause));

@@ -1,5 +1,6 @@
 //! What ranks tell each other about themselves: small messages beside the operations.
 
+use crate::fingerprint::cut;
 use std::ffi::c_int;
 
 /// Bytes of a message.
@@ -45,16 +46,12 @@ impl News {
             Event::Lost(why) => (4, why.as_str()),
             Event::Ended => (5, ""),
         };
-        let mut end = text.len().min(BYTES - HEAD);
-        // A text that is cut within a character is no text at the other end.
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let numbers = [number, self.collectives, self.pending, self.sends, self.receives, end as u64];
+        let text = cut(text, BYTES - HEAD);
+        let numbers = [number, self.collectives, self.pending, self.sends, self.receives, text.len() as u64];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        bytes[HEAD..HEAD + end].copy_from_slice(&text.as_bytes()[..end]);
+        bytes[HEAD..HEAD + text.len()].copy_from_slice(text.as_bytes());
         bytes
     }
 

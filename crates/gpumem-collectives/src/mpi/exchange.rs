@@ -3,11 +3,10 @@
 use super::{
     Buffer, Comm, Mpi, MpiError, Operation,
     abi::{self, BYTE, Count, Object},
-    fingerprint::{self, Said},
-    operation::{Sequence, Work},
+    operation::Sequence,
     start,
 };
-use crate::local::disagreement;
+use crate::fingerprint::{Fingerprint, disagreement_of_bytes};
 use gpumem_core::CollectiveCause;
 use std::ffi::c_int;
 
@@ -39,12 +38,10 @@ impl Exchange {
         operation: &Operation,
         lost: Option<String>,
     ) -> Result<(Self, Vec<Object>), MpiError> {
-        let call = match &operation.work {
-            Work::Call(call) => Some(call),
-            Work::Split(_) => None,
-        };
         let (_, size) = operation.comm.place();
-        let mine = Said::new(&operation.fingerprint, call, lost).to_bytes(size);
+        let mut mine = operation.fingerprint.clone();
+        mine.lost = lost;
+        let mine = mine.to_bytes(size);
         match operation.of {
             Sequence::OfAll => Self::of_all(mpi, &operation.comm, &mine),
             // Tags of their own: two ranks that send to each other exchange twice, at the same time.
@@ -92,7 +89,7 @@ impl Exchange {
         let (rank, size) = operation.comm.place();
         let (ranks, said): (Vec<usize>, Vec<&[u8]>) = match operation.of {
             Sequence::OfAll => {
-                let all = self.theirs.as_slice().chunks_exact(fingerprint::bytes(size));
+                let all = self.theirs.as_slice().chunks_exact(Fingerprint::len(size));
                 ((0..size).collect(), all.collect())
             }
             Sequence::SendTo(to) => (vec![rank, to], vec![self.mine.as_slice(), self.theirs.as_slice()]),
@@ -100,23 +97,11 @@ impl Exchange {
                 (vec![from, rank], vec![self.theirs.as_slice(), self.mine.as_slice()])
             }
         };
-        let mut all = Vec::with_capacity(said.len());
-        for (rank, bytes) in ranks.iter().zip(said) {
-            let lost = |why: &str| Some(CollectiveCause::PeerLost { rank: *rank, why: why.to_owned() });
-            // The layout of the bytes is the version: there is no number of one.
-            let Some(said) = Said::from_bytes(bytes, size) else {
-                return lost("it uses another version of gpumem");
-            };
-            if let Some(why) = &said.lost {
-                return lost(why);
-            }
-            all.push(said.called());
-        }
         let seat = match operation.of {
             Sequence::OfAll => rank,
             Sequence::SendTo(_) => 0,
             Sequence::ReceiveFrom(_) => 1,
         };
-        Some(disagreement(&ranks, &all)?.of(seat))
+        disagreement_of_bytes(&ranks, &said, size)?.into_iter().nth(seat)
     }
 }

@@ -51,7 +51,7 @@ impl Drop for Participant {
         // The stream has dropped it: the other ranks must not wait for it.
         if self.outcome.is_none() {
             self.operation
-                .give_up(format!("{} of its stream did not run", self.operation.fingerprint.operation));
+                .give_up(format!("{} of its stream did not run", self.operation.fingerprint.call.operation));
         }
     }
 }

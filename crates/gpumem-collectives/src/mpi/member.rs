@@ -256,7 +256,7 @@ impl Member {
                     Some((from, bytes)) if bytes != call.bytes() => {
                         let count = bytes / call.element.bytes.max(1);
                         let theirs = CollectiveCall::new("send", call.element.name, count);
-                        let mine = operation.fingerprint.clone();
+                        let mine = Box::new(operation.fingerprint.call.clone());
                         operation
                             .conclude(Err(CollectiveCause::Mismatch { mine, theirs: vec![(from, theirs)] }));
                     }

@@ -9,7 +9,6 @@ mod comm;
 mod control;
 mod end;
 mod exchange;
-mod fingerprint;
 mod future;
 mod inbox;
 mod library;

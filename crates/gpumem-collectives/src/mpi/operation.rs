@@ -4,8 +4,8 @@ use super::{
     Comm, Staging,
     split::{Answer, Request},
 };
-use crate::{call::Call, span::Span};
-use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
+use crate::{call::Call, fingerprint::Fingerprint, span::Span};
+use gpumem_core::{CollectiveCause, CollectiveError};
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -36,7 +36,7 @@ pub(crate) struct Operation {
     pub(crate) number: u64,
     /// Its number among all of this rank.
     pub(crate) sequence: u64,
-    pub(crate) fingerprint: CollectiveCall,
+    pub(crate) fingerprint: Fingerprint,
     state: Mutex<State>,
 }
 
@@ -79,7 +79,7 @@ impl Operation {
         comm: Arc<Comm>,
         work: Work,
         (of, number, sequence): (Sequence, u64, u64),
-        fingerprint: CollectiveCall,
+        fingerprint: Fingerprint,
     ) -> Self {
         let (phase, since) = match work {
             Work::Call(_) => (Phase::Called, None),
@@ -145,7 +145,7 @@ impl Operation {
                 own.end(sequences);
                 Ok(())
             }
-            Err(cause) => Err(own.fail(self.fingerprint.operation, sequences, cause)),
+            Err(cause) => Err(own.fail(self.fingerprint.call.operation, sequences, cause)),
         })
     }
 

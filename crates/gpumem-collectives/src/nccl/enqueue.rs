@@ -209,7 +209,7 @@ impl<B: Backend> OwnCalls<'_, B> {
         let sequence = state.rank.sequence;
         link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
         for prepared in calls.iter().filter(|_| self.counts) {
-            state.rank.begin(prepared.call.fingerprint(Vec::new()));
+            state.rank.begin(prepared.call.describe());
         }
         let parts = state.rank.sequence - sequence;
         state.begin_call();

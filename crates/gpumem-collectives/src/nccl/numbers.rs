@@ -5,7 +5,7 @@ use gpumem_nccl_sys::{ncclDataType_t as Type, ncclRedOp_t as Operation};
 
 /// What the library computes: the type, how many of them an element is, and the operation. `None` for what it cannot.
 pub(super) fn computed(call: &Call) -> Option<(Type, usize, Operation)> {
-    let (number, numbers) = match call.number? {
+    let (number, numbers) = match call.element.number? {
         Number::I8 => (Type::ncclInt8, 1),
         Number::U8 => (Type::ncclUint8, 1),
         Number::I32 => (Type::ncclInt32, 1),
