@@ -103,7 +103,7 @@ pub(crate) struct Computation {
 }
 
 impl Computation {
-    pub(crate) fn of<T: Element, R: Reduction<T>>() -> Self {
+    pub(crate) fn of<T: Element, R: Reduction<T>>(_reduction: R) -> Self {
         Self { name: R::NAME, function: reduce::<T, R>, step: Step::of::<T, R> }
     }
 }
@@ -141,9 +141,9 @@ impl Call {
         Self { kind, element: ElementType::of::<T>(), count, computation: None }
     }
 
-    pub(crate) fn computing<T: Element, R: Reduction<T>>(mut self) -> Self {
-        self.computation = Some(Computation::of::<T, R>());
-        self
+    /// The same, with what is computed.
+    pub(crate) fn computing<T: Element, R: Reduction<T>>(self, reduction: R) -> Self {
+        Self { computation: Some(Computation::of::<T, R>(reduction)), ..self }
     }
 
     /// Bytes that each rank gives or gets.
@@ -162,7 +162,7 @@ impl Call {
 
 /// Packed elements in memory of the rank's device.
 #[derive(Debug, Clone)]
-pub(crate) struct Place<'a, B: Backend> {
+pub struct Place<'a, B: Backend> {
     /// Borrowed from an array, or that of a packed copy.
     pub(crate) memory: Cow<'a, AllocationRef<B>>,
     /// Bytes of the allocation.

@@ -41,7 +41,7 @@ use std::{
 ///     let stream = device.stream()?;
 ///     let source = stream.to_device(&[1.0, rank.rank() as f32])?;
 ///     let mut sum = stream.device_array::<f32, _>(2)?;
-///     rank.all_reduce(&stream, &source, &mut sum, Sum)?; // returns at once
+///     rank.on(&stream).all_reduce(&source, &mut sum, Sum)?; // returns at once
 ///     sums.push(sum);
 /// }
 /// for sum in sums {
@@ -106,7 +106,7 @@ impl<B: Backend> Communicator<B> {
     ///             let device = Device::open("host")?;
     ///             let communicator = Communicator::join(&device, &id, rank, 4, &Options::default())?;
     ///             let stream = device.stream()?;
-    ///             communicator.barrier(&stream)?;
+    ///             communicator.on(&stream).barrier()?;
     ///             stream.synchronize() // waits for the other threads
     ///         });
     ///     }
@@ -226,7 +226,7 @@ impl<B: Backend> Communicator<B> {
     /// # let device = Device::open("host")?;
     /// let ranks = Communicator::all(&[device.clone()])?;
     /// let stream = device.stream()?;
-    /// ranks[0].barrier(&stream)?;
+    /// ranks[0].on(&stream).barrier()?;
     /// stream.synchronize()?;
     /// let recent = ranks[0].recent();
     /// assert_eq!((recent[0].call.operation, recent[0].state), ("barrier", CollectiveState::Done));

@@ -2,7 +2,7 @@
 //!
 //! # Source and destination are two arrays
 //! ```
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -11,14 +11,17 @@
 //! # let stream = device.stream()?;
 //! let source = stream.to_device(&[1, 2])?;
 //! let mut array = stream.to_device(&[0, 0])?;
-//! comm.all_reduce(&stream, &source, &mut array, Sum)?;
-//! comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+//! comm.on(&stream).all_reduce(&source, &mut array, Sum)?;
+//! if let Err(error) = comm.on(&stream).all_reduce(InPlace, &mut array, Sum) {
+//!     drop(array); // nothing borrows it after the call
+//!     return Err(error);
+//! }
 //! # Ok(())
 //! # }
 //! ```
 //! One array cannot be both.
 //! ```compile_fail,E0502
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -26,14 +29,14 @@
 //! # let comm = Communicator::all(&[device.clone()])?.remove(0);
 //! # let stream = device.stream()?;
 //! let mut array = stream.to_device(&[1, 2])?;
-//! comm.all_reduce(&stream, &array, &mut array, Sum)?;
+//! comm.on(&stream).all_reduce(&array, &mut array, Sum)?;
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # Arrays outlive their group
 //! ```
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -50,7 +53,7 @@
 //! ```
 //! An array of the closure is gone before the operations are enqueued.
 //! ```compile_fail,E0597
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -68,7 +71,7 @@
 //! ```
 //! A view that the group uses cannot be used again before its end.
 //! ```compile_fail,E0499
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -77,7 +80,7 @@
 //! # let stream = device.stream()?;
 //! let mut array = stream.to_device(&[1])?;
 //! comm.group(&stream, |group| {
-//!     group.all_reduce_in_place(&mut array, Sum)?;
+//!     group.all_reduce(InPlace, &mut array, Sum)?;
 //!     group.broadcast(&mut array, 0)
 //! })?;
 //! # Ok(())
@@ -86,7 +89,7 @@
 //!
 //! # Numbers are reduced
 //! ```
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -94,16 +97,16 @@
 //! # let comm = Communicator::all(&[device.clone()])?.remove(0);
 //! # let stream = device.stream()?;
 //! let mut array = stream.to_device(&[num_complex::Complex::new(1.0_f32, 2.0)])?;
-//! comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+//! comm.on(&stream).all_reduce(InPlace, &mut array, Sum)?;
 //! let mut records = stream.to_device(&ndarray::arr1(&[[1_i32, 2], [3, 4]]))?;
-//! comm.broadcast(&stream, &mut records, 0)?;
-//! comm.broadcast(&stream, &mut stream.to_device(&[1_u16])?, 0)?;
+//! comm.on(&stream).broadcast(&mut records, 0)?;
+//! comm.on(&stream).broadcast(&mut stream.to_device(&[1_u16])?, 0)?;
 //! # Ok(())
 //! # }
 //! ```
 //! There is no product of complex numbers,
 //! ```compile_fail,E0277
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -111,13 +114,13 @@
 //! # let comm = Communicator::all(&[device.clone()])?.remove(0);
 //! # let stream = device.stream()?;
 //! let mut array = stream.to_device(&[num_complex::Complex::new(1.0_f32, 2.0)])?;
-//! comm.all_reduce_in_place(&stream, &mut array, Product)?;
+//! comm.on(&stream).all_reduce(InPlace, &mut array, Product)?;
 //! # Ok(())
 //! # }
 //! ```
 //! no sum of records,
 //! ```compile_fail,E0277
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -125,13 +128,13 @@
 //! # let comm = Communicator::all(&[device.clone()])?.remove(0);
 //! # let stream = device.stream()?;
 //! let mut records = stream.to_device(&ndarray::arr1(&[[1_i32, 2], [3, 4]]))?;
-//! comm.all_reduce_in_place(&stream, &mut records, Sum)?;
+//! comm.on(&stream).all_reduce(InPlace, &mut records, Sum)?;
 //! # Ok(())
 //! # }
 //! ```
 //! and none of numbers that the libraries do not have.
 //! ```compile_fail,E0277
-//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_collectives::{Communicator, InPlace, Product, Sum};
 //! # use gpumem_host::Host;
 //! # type Device = gpumem_runtime::Device<Host>;
 //! # fn main() -> gpumem_core::Result<()> {
@@ -139,7 +142,7 @@
 //! # let comm = Communicator::all(&[device.clone()])?.remove(0);
 //! # let stream = device.stream()?;
 //! let mut array = stream.to_device(&[1_u16])?;
-//! comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+//! comm.on(&stream).all_reduce(InPlace, &mut array, Sum)?;
 //! # Ok(())
 //! # }
 //! ```

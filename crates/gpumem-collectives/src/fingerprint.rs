@@ -254,22 +254,22 @@ mod tests {
     }
 
     fn sum(count: usize) -> Call {
-        Call::new::<u8>(Kind::AllReduce, count).computing::<u8, Sum>()
+        Call::new::<u8>(Kind::AllReduce, count).computing::<u8, _>(Sum)
     }
 
     #[test]
     fn what_differs_is_told_to_both_sides() {
         let same: &[(u64, u64)] = &[(1, 4), (2, 5)];
         assert_eq!(told(&[(sum(3), same), (sum(3), same)]), [[0; 0]; 0]);
-        let rooted = |root| Call::new::<u8>(Kind::Reduce { root }, 3).computing::<u8, Sum>();
+        let rooted = |root| Call::new::<u8>(Kind::Reduce { root }, 3).computing::<u8, _>(Sum);
         let pair = |send: bool, count| {
             let kind = if send { Kind::Send { to: 1 } } else { Kind::Receive { from: 0 } };
             Call::new::<u8>(kind, count)
         };
         let differing = [
             (sum(3), sum(4)),
-            (sum(3), Call::new::<u8>(Kind::AllReduce, 3).computing::<u8, Max>()),
-            (sum(3), Call::new::<i8>(Kind::AllReduce, 3).computing::<i8, Sum>()),
+            (sum(3), Call::new::<u8>(Kind::AllReduce, 3).computing::<u8, _>(Max)),
+            (sum(3), Call::new::<i8>(Kind::AllReduce, 3).computing::<i8, _>(Sum)),
             (Call::new::<u8>(Kind::AllGather, 3), Call::new::<u8>(Kind::AllToAll, 3)),
             (rooted(0), rooted(1)),
             (pair(true, 3), pair(false, 4)),
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(read.element, (Identity::Hash(stable_hash(*b"f32")), 4));
         let long = "ä".repeat(300);
         for root in [0, 1] {
-            let call = Call::new::<u8>(Kind::Reduce { root }, 3).computing::<u8, Sum>();
+            let call = Call::new::<u8>(Kind::Reduce { root }, 3).computing::<u8, _>(Sum);
             let said = Fingerprint { lost: Some(long.clone()), ..Fingerprint::new(&call, Vec::new()) };
             let read = Fingerprint::from_bytes(&said.to_bytes(2), 2).unwrap();
             assert_eq!((read.call, read.lost.as_deref()), (call.describe(), Some(&*"ä".repeat(80))));

@@ -1,4 +1,4 @@
-//! Several operations as one piece of work.
+//! Where operations are called: on a stream, or in a group of operations.
 
 use crate::{
     Communicator,
@@ -9,17 +9,57 @@ use crate::{
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::Stream;
 use smallvec::SmallVec;
-use std::fmt;
+use std::{fmt, slice};
 
-/// Operations that are enqueued together at the end of a [`Communicator::group`]. Until then the arrays are borrowed.
-pub struct Group<'g, 'c, B: Backend> {
+/// The operations of a rank on a stream: each by itself ([`Communicator::on`]), or as parts of a group
+/// ([`Communicator::group`]), which borrows the arrays until its end.
+pub struct Operations<'g, 'c, B: Backend> {
     pub(crate) communicator: &'c Communicator<B>,
     pub(crate) stream: &'c Stream<B>,
+    /// No value, so that nothing borrows the arrays after the last call.
+    group: Option<&'c mut Group<'g, B>>,
+}
+
+/// Operations that are enqueued together.
+struct Group<'g, B: Backend> {
     calls: SmallVec<[Prepared<'g, B>; 1]>,
     unpack: Vec<Unpack<'g, B>>,
 }
 
+impl<'g, B: Backend> Group<'g, B> {
+    fn new() -> Self {
+        Self { calls: SmallVec::new(), unpack: Vec::new() }
+    }
+
+    /// The operations as one piece of work; nothing if there are none.
+    fn part<'a>(
+        &'a self,
+        communicator: &'a Communicator<B>,
+        stream: &'a Stream<B>,
+    ) -> Result<Option<RankCalls<'a, B>>> {
+        let operation = match &*self.calls {
+            [] => return Ok(None),
+            [only] => only.call.kind.name(),
+            _ => "group",
+        };
+        Ok(Some(RankCalls { engine: communicator.engine(operation)?, stream, operation, calls: &self.calls }))
+    }
+
+    /// Enqueues the copies after the operations.
+    fn unpack(&mut self, stream: &Stream<B>) -> Result<()> {
+        let unpack = std::mem::take(&mut self.unpack).into_iter();
+        // All are enqueued, even if one is refused because the operation has failed by now.
+        let unpacked: Vec<Result<()>> = unpack.map(|unpack| (unpack.copy)(stream)).collect();
+        unpacked.into_iter().collect()
+    }
+}
+
 impl<B: Backend> Communicator<B> {
+    /// Returns the operations of this rank on a stream: `rank.on(&stream).barrier()`.
+    pub fn on<'g, 'c>(&'c self, stream: &'c Stream<B>) -> Operations<'g, 'c, B> {
+        Operations { communicator: self, stream, group: None }
+    }
+
     /// Collects the operations that `body` calls, and enqueues them as one piece of work: none of them waits for another. An
     /// exchange with neighbours needs that, because a send alone waits for its receive.
     ///
@@ -53,18 +93,15 @@ impl<B: Backend> Communicator<B> {
     pub fn group<'g, R>(
         &self,
         stream: &Stream<B>,
-        body: impl FnOnce(&mut Group<'g, '_, B>) -> Result<R>,
+        body: impl FnOnce(&mut Operations<'g, '_, B>) -> Result<R>,
     ) -> Result<R> {
-        self.check_stream(stream, "group")?;
-        let mut group = Group { communicator: self, stream, calls: SmallVec::new(), unpack: Vec::new() };
+        let mut group = Group::new();
         // An error of the body drops the group: nothing has been enqueued yet.
-        let value = body(&mut group)?;
-        if let Some(RankCalls { engine, stream, operation, calls }) = group.part()? {
+        let value = body(&mut Operations { communicator: self, stream, group: Some(&mut group) })?;
+        if let Some(RankCalls { engine, stream, operation, calls }) = group.part(self, stream)? {
             engine.enqueue(stream, operation, calls)?;
         }
-        if !group.unpack.is_empty() {
-            group.unpack()?;
-        }
+        group.unpack(stream)?;
         Ok(value)
     }
 
@@ -73,7 +110,7 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Examples
     /// ```
-    /// use gpumem_collectives::{Communicator, Sum};
+    /// use gpumem_collectives::{Communicator, InPlace, Sum};
     /// # use gpumem_host::Host;
     /// # type Device = gpumem_runtime::Device<Host>;
     /// # fn main() -> gpumem_core::Result<()> {
@@ -84,7 +121,7 @@ impl<B: Backend> Communicator<B> {
     /// let ends = [(&ranks[0], &streams[0]), (&ranks[1], &streams[1])];
     /// Communicator::group_all(&ends, |groups| {
     ///     let mut each = groups.iter_mut().zip(&mut arrays);
-    ///     each.try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+    ///     each.try_for_each(|(group, array)| group.all_reduce(InPlace, array, Sum))
     /// })?;
     /// assert_eq!(arrays[1].copy_to_host()?.to_vec(), [4, 7]);
     /// # Ok(())
@@ -93,67 +130,72 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Errors
     /// As for [`group`](Self::group).
-    pub fn group_all<'g, 'c, R>(
-        ranks: &[(&'c Self, &'c Stream<B>)],
-        body: impl FnOnce(&mut [Group<'g, 'c, B>]) -> Result<R>,
+    pub fn group_all<'g, R>(
+        ranks: &[(&Self, &Stream<B>)],
+        body: impl FnOnce(&mut [Operations<'g, '_, B>]) -> Result<R>,
     ) -> Result<R> {
-        let mut groups = Vec::with_capacity(ranks.len());
-        for (communicator, stream) in ranks {
-            communicator.check_stream(stream, "group_all")?;
-            groups.push(Group { communicator, stream, calls: SmallVec::new(), unpack: Vec::new() });
-        }
-        let value = body(&mut groups)?;
-        let parts = groups.iter().filter_map(|group| group.part().transpose());
+        let mut groups: Vec<Group<'g, B>> = ranks.iter().map(|_| Group::new()).collect();
+        let each = ranks.iter().zip(&mut groups);
+        let each = each.map(|((communicator, stream), group)| Operations {
+            communicator,
+            stream,
+            group: Some(group),
+        });
+        let value = body(&mut each.collect::<Vec<_>>())?;
+        let parts = ranks.iter().zip(&groups);
+        let parts =
+            parts.filter_map(|((communicator, stream), group)| group.part(communicator, stream).transpose());
         let parts: Vec<RankCalls<'_, B>> = parts.collect::<Result<_>>()?;
         let enqueued = parts.first().map(|first| first.engine.enqueue_all(&parts)).unwrap_or_default();
         drop(parts);
         // What a rank receives is copied where it belongs, also where the operations of another rank have failed.
-        let called = groups.iter_mut().filter(|group| !group.calls.is_empty()).zip(&enqueued);
-        let unpacked: Vec<Result<()>> =
-            called.filter(|(_, enqueued)| enqueued.is_ok()).map(|(group, _)| group.unpack()).collect();
+        let called =
+            ranks.iter().zip(&mut groups).filter(|(_, group)| !group.calls.is_empty()).zip(&enqueued);
+        let unpacked: Vec<Result<()>> = called
+            .filter(|(_, enqueued)| enqueued.is_ok())
+            .map(|(((_, stream), group), _)| group.unpack(stream))
+            .collect();
         enqueued.into_iter().collect::<Result<()>>()?;
         unpacked.into_iter().collect::<Result<()>>()?;
         Ok(value)
     }
 }
 
-impl<'g, B: Backend> Group<'g, '_, B> {
+impl<'g, B: Backend> Operations<'g, '_, B> {
     /// Number of ranks.
     pub(crate) fn size(&self) -> usize {
         self.communicator.size()
     }
 
-    /// Adds an operation.
+    pub(crate) fn is_group(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Enqueues an operation, or adds it to the group. `in_place` says whether the source may be in the destination, or the other
+    /// way round.
     pub(crate) fn add(
         &mut self,
         call: Call,
         source: Option<Place<'g, B>>,
-        destination: Option<Place<'g, B>>,
-        unpack: Option<Unpack<'g, B>>,
+        destination: Option<(Place<'g, B>, Option<Unpack<'g, B>>)>,
+        in_place: bool,
     ) -> Result<()> {
+        let operation = call.kind.name();
+        let (destination, unpack) = destination.unzip();
+        let unpack = unpack.flatten();
         let target = unpack.as_ref().map(|unpack| unpack.target);
-        self.add_prepared(Prepared { call, source, destination, in_place: false, target }, unpack)
-    }
-
-    /// Adds an operation that reads and writes one array, or a part of it, in place.
-    pub(crate) fn add_in_place(
-        &mut self,
-        call: Call,
-        source: Place<'g, B>,
-        destination: Place<'g, B>,
-        unpack: Option<Unpack<'g, B>>,
-    ) -> Result<()> {
-        let target = unpack.as_ref().map(|unpack| unpack.target);
-        let (source, destination) = (Some(source), Some(destination));
-        self.add_prepared(Prepared { call, source, destination, in_place: true, target }, unpack)
-    }
-
-    fn add_prepared(&mut self, prepared: Prepared<'g, B>, unpack: Option<Unpack<'g, B>>) -> Result<()> {
+        let prepared = Prepared { call, source, destination, in_place, target };
         // Before it is added: a group holds only what can be enqueued on its stream.
+        self.communicator.check_stream(self.stream, operation)?;
         prepared.check(self.stream)?;
-        self.calls.push(prepared);
-        self.unpack.extend(unpack);
-        Ok(())
+        if let Some(group) = &mut self.group {
+            group.calls.push(prepared);
+            group.unpack.extend(unpack);
+            return Ok(());
+        }
+        let engine = self.communicator.engine(operation)?;
+        engine.enqueue(self.stream, operation, slice::from_ref(&prepared))?;
+        unpack.map_or(Ok(()), |unpack| (unpack.copy)(self.stream))
     }
 
     /// Checks that a number names a rank.
@@ -164,31 +206,18 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         Err(invalid(self.stream, operation, "the root or peer is not below the number of ranks"))
     }
 
-    /// The operations as one piece of work; nothing if there are none.
-    fn part(&self) -> Result<Option<RankCalls<'_, B>>> {
-        let operation = match &*self.calls {
-            [] => return Ok(None),
-            [only] => only.call.kind.name(),
-            _ => "group",
-        };
-        let Self { communicator, stream, calls, .. } = self;
-        Ok(Some(RankCalls { engine: communicator.engine(operation)?, stream, operation, calls }))
-    }
-
-    /// Enqueues the copies after the operations.
-    fn unpack(&mut self) -> Result<()> {
-        let unpack = std::mem::take(&mut self.unpack).into_iter();
-        // All are enqueued, even if one is refused because the operation has failed by now.
-        let unpacked: Vec<Result<()>> = unpack.map(|unpack| (unpack.copy)(self.stream)).collect();
-        unpacked.into_iter().collect()
+    /// As [`check_rank`](Self::check_rank), for the other side of a send.
+    pub(crate) fn check_peer(&self, operation: &'static str, peer: usize) -> Result<()> {
+        if !self.is_group() && peer == self.communicator.rank() {
+            let why = "a rank receives what it sends itself only in the same group";
+            return Err(invalid(self.stream, operation, why));
+        }
+        self.check_rank(operation, peer)
     }
 }
 
-impl<B: Backend> fmt::Debug for Group<'_, '_, B> {
+impl<B: Backend> fmt::Debug for Operations<'_, '_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group")
-            .field("communicator", self.communicator)
-            .field("calls", &self.calls.len())
-            .finish()
+        f.debug_struct("Operations").field("communicator", self.communicator).finish_non_exhaustive()
     }
 }

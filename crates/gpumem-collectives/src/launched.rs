@@ -16,7 +16,7 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Examples
     /// ```
-    /// use gpumem_collectives::{Communicator, Sum};
+    /// use gpumem_collectives::{Communicator, InPlace, Sum};
     /// # use gpumem_host::Host;
     /// # type Device = gpumem_runtime::Device<Host>;
     /// # fn main() -> gpumem_core::Result<()> {
@@ -25,7 +25,7 @@ impl<B: Backend> Communicator<B> {
     /// let rank = Communicator::from_environment(&device)?; // under `mpiexec -n 4`
     /// let stream = device.stream()?;
     /// let mut sum = stream.to_device(&[1.0])?;
-    /// rank.all_reduce_in_place(&stream, &mut sum, Sum)?;
+    /// rank.on(&stream).all_reduce(InPlace, &mut sum, Sum)?;
     /// assert_eq!(sum.get(0)?, rank.size() as f64);
     /// # Ok(())
     /// # }

@@ -34,10 +34,9 @@ mod reduction;
 mod registration;
 mod rendezvous;
 mod scalar;
-mod single;
+mod source;
 mod span;
 mod step;
-mod uneven;
 mod watchdog;
 
 pub use communicator::Communicator;
@@ -45,11 +44,12 @@ pub use environment::ProcessRank;
 pub use gpumem_core::{
     CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
 };
-pub use group::Group;
+pub use group::Operations;
 pub use identity::CommunicatorId;
 pub use nccl::{FoundLibrary, add_library_folder, find_library};
 pub use options::Options;
 pub use reduction::{Average, Max, Min, Product, Reduction, Sum};
+pub use source::{InPlace, OfDimension, Source};
 
 #[cfg(loom)]
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use crate::{
-    Communicator, Max, Options, Sum,
+    Communicator, InPlace, Max, Options, Sum,
     mpi::{
         DoubleRank, Ending, Functions, Mpi, MpiEnd,
         double::{NAMES, Plan, World},
@@ -58,49 +58,49 @@ fn all_operations(comm: &Communicator<Host>, done: &mut usize) -> Result<()> {
     let none = || stream.to_device(&[0, 0]);
 
     let mut array = of(&[rank + 3])?;
-    comm.broadcast(&stream, &mut array, 1)?;
+    comm.on(&stream).broadcast(&mut array, 1)?;
     step(array.copy_to_host()?.to_vec() == [4]);
-    comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum)?;
     step(array.copy_to_host()?.to_vec() == [8]);
     let mut floats = stream.to_device(&[rank as f32])?;
-    comm.all_reduce_in_place(&stream, &mut floats, Max)?;
+    comm.on(&stream).all_reduce(InPlace, &mut floats, Max)?;
     step(floats.copy_to_host()?.to_vec() == [1.0]);
     let mut array = of(&[rank + 1])?;
-    comm.reduce_in_place(&stream, &mut array, Sum, 0)?;
+    comm.on(&stream).reduce(InPlace, Some(array.view_mut()), Sum, 0)?;
     step(array.copy_to_host()?.to_vec() == [if rank == 0 { 3 } else { 2 }]);
     let (own, mut both) = (of(&[rank])?, none()?);
-    comm.all_gather(&stream, &own, &mut both)?;
+    comm.on(&stream).all_gather(&own, &mut both)?;
     step(both.copy_to_host()?.to_vec() == [0, 1]);
     let mut scattered = of(&[0])?;
-    comm.reduce_scatter(&stream, &both, &mut scattered, Sum)?;
+    comm.on(&stream).reduce_scatter(&both, &mut scattered, Sum)?;
     step(scattered.copy_to_host()?.to_vec() == [2 * rank]);
     let (pair, mut swapped) = (of(&[10 * rank, 10 * rank + 1])?, none()?);
-    comm.all_to_all(&stream, &pair, &mut swapped)?;
+    comm.on(&stream).all_to_all(&pair, &mut swapped)?;
     step(swapped.copy_to_host()?.to_vec() == [rank, 10 + rank]);
-    comm.all_to_all_v(&stream, (&pair, &[1, 1]), (&mut swapped, &[1, 1]))?;
+    comm.on(&stream).all_to_all_v((&pair, &[1, 1]), (&mut swapped, &[1, 1]))?;
     step(swapped.copy_to_host()?.to_vec() == [rank, 10 + rank]);
     let mut gathered = none()?;
     let root = if rank == 0 { Some(gathered.view_mut()) } else { None };
-    comm.gather(&stream, &own, root, 0)?;
+    comm.on(&stream).gather(&own, root, 0)?;
     step(gathered.copy_to_host()?.to_vec() == [0, 1 - rank]);
     let source = if rank == 0 { Some(pair.view()) } else { None };
-    comm.scatter(&stream, source, &mut scattered, 0)?;
+    comm.on(&stream).scatter(source, &mut scattered, 0)?;
     step(scattered.copy_to_host()?.to_vec() == [rank]);
     comm.group(&stream, |group| {
         group.send(&own, other)?;
         group.receive(&mut scattered, other)
     })?;
     step(scattered.copy_to_host()?.to_vec() == [1 - rank]);
-    comm.barrier(&stream)?;
+    comm.on(&stream).barrier()?;
     stream.synchronize()?;
     step(true);
     let part = comm.split(Some(0), i64::from(-rank))?;
     step(part.is_some());
     if let Some(part) = part {
         let mut array = of(&[rank])?;
-        part.broadcast(&stream, &mut array, 0)?;
+        part.on(&stream).broadcast(&mut array, 0)?;
         step(array.copy_to_host()?.to_vec() == [1]);
-        part.barrier(&stream)?;
+        part.on(&stream).barrier()?;
         stream.synchronize()?;
         step(true);
     }
@@ -117,7 +117,7 @@ fn many_at_once(comm: &Communicator<Host>, done: &mut usize) -> Result<()> {
     }
     let (own, mut theirs) = (streams[1].to_device(&[comm.rank() as i32])?, streams[1].to_device(&[-1])?);
     let mut outcomes: Vec<Result<()>> =
-        sums.iter_mut().map(|sum| comm.all_reduce_in_place(&streams[0], sum, Sum)).collect();
+        sums.iter_mut().map(|sum| comm.on(&streams[0]).all_reduce(InPlace, sum, Sum)).collect();
     outcomes.push(comm.group(&streams[1], |group| {
         group.send(&own, other)?;
         group.receive(&mut theirs, other)
@@ -288,12 +288,12 @@ fn the_library_is_not_called_once_another_one_has_finalised_it() {
         let comm = Communicator::of_engine(Arc::new(MpiEnd::new(comm)), &device, (rank, 2));
         let stream = device.stream().unwrap();
         let mut sum = stream.to_device(&[1]).unwrap();
-        comm.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
         assert_eq!(sum.get(0).unwrap(), 2);
         own.finalise();
         // Longer than the engine sleeps between its questions.
         thread::sleep(Duration::from_millis(300));
-        comm.barrier(&stream).unwrap_err();
+        comm.on(&stream).barrier().unwrap_err();
         assert!(!own.is_called_late());
     };
     thread::scope(|scope| {
@@ -329,7 +329,7 @@ fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
     drop(first.engine("split").unwrap().begin_split(Some(0), 0).unwrap());
     let part = second.split(Some(0), 0).unwrap().unwrap();
     let stream = device.stream().unwrap();
-    let called = part.barrier(&stream).and_then(|()| stream.synchronize());
+    let called = part.on(&stream).barrier().and_then(|()| stream.synchronize());
     called.unwrap_err();
     let cause = part.failure().unwrap().cause;
     assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");

@@ -1,116 +1,142 @@
-//! The operations, each as a part of a group.
+//! The operations.
 
 use crate::{
-    Group, Reduction,
+    Operations, Reduction,
     blocks::{check_blocks, check_equal, check_rows, check_whole},
-    call::{Call, Kind, Place, invalid},
+    call::{Call, Computation, Kind, Place, invalid},
     pack,
+    source::{OfDimension, Source},
 };
 use gpumem_core::{Backend, Element, Result};
 use gpumem_runtime::{ArrayBase, DeviceView, DeviceViewMut, Storage, StorageMut};
 use ndarray::Dimension;
 
-impl<'g, B: Backend> Group<'g, '_, B> {
-    /// As [`Communicator::all_reduce`](crate::Communicator::all_reduce).
+/// Which arrays have a block for each rank.
+#[derive(Clone, Copy)]
+enum Blocks {
+    None,
+    OfSource,
+    OfDestination,
+    OfBoth,
+}
+
+/// # Operations
+///
+/// All of them take arrays and views of any layout on the device of the stream, and return at once. They return these
+/// errors, and have enqueued nothing then:
+///
+/// * [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if shapes do not fit;
+/// * [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a root or a peer that is no rank, an array that is
+///   missing at the root, and numbers of rows that do not add up to the length of the first axis;
+/// * [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) if the stream or an array belongs to another device;
+/// * [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for a source that failed work was to write;
+/// * [`Collective`](gpumem_core::ErrorKind::Collective) if the operation cannot succeed, as far as that is known already.
+///
+/// In a group, the last three may also be errors of the group.
+impl<'g, B: Backend> Operations<'g, '_, B> {
+    /// Combines the elements of all ranks, and gives the result to each. `source` and `destination` have the same shape, on
+    /// all ranks.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::{Communicator, InPlace, Max};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let ranks = Communicator::all(&[device.clone(), device.clone()])?;
+    /// let (first, second) = (device.stream()?, device.stream()?); // one stream for each rank
+    /// let mut arrays = [first.to_device(&[1, 5])?, second.to_device(&[3, 2])?];
+    /// for ((rank, stream), array) in ranks.iter().zip([&first, &second]).zip(&mut arrays) {
+    ///     rank.on(stream).all_reduce(InPlace, array, Max)?;
+    /// }
+    /// assert_eq!(arrays[0].copy_to_host()?.to_vec(), [3, 5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As there.
-    pub fn all_reduce<S, M, D, R>(
+    /// See [operations](#operations).
+    pub fn all_reduce<A, M, D, R>(
         &mut self,
-        source: &'g ArrayBase<S, D>,
+        source: A,
         destination: &'g mut ArrayBase<M, D>,
         reduction: R,
     ) -> Result<()>
     where
-        S: Storage<Backend = B>,
-        M: StorageMut<Backend = B, Elem = S::Elem>,
-        D: Dimension,
-        R: Reduction<S::Elem>,
-    {
-        let (operation, _) = ("all_reduce", reduction);
-        check_equal(self.stream, operation, source.shape(), destination.shape())?;
-        let call = Call::new::<S::Elem>(Kind::AllReduce, source.len()).computing::<S::Elem, R>();
-        let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
-        self.add(call, Some(from), Some(to), unpack)
-    }
-
-    /// As [`Communicator::all_reduce_in_place`](crate::Communicator::all_reduce_in_place).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn all_reduce_in_place<M, D, R>(&mut self, array: &'g mut ArrayBase<M, D>, reduction: R) -> Result<()>
-    where
+        A: Source<'g, M::Elem, B> + OfDimension<D>,
         M: StorageMut<Backend = B>,
         D: Dimension,
         R: Reduction<M::Elem>,
     {
-        let (operation, _) = ("all_reduce", reduction);
-        let call = Call::new::<M::Elem>(Kind::AllReduce, array.len()).computing::<M::Elem, R>();
-        let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
-        self.add_in_place(call, to.clone(), to, unpack)
+        let computation = Some(Computation::of::<M::Elem, R>(reduction));
+        self.add_pair(Kind::AllReduce, computation, Blocks::None, source, destination)
     }
 
-    /// As [`Communicator::reduce`](crate::Communicator::reduce).
+    /// Combines the elements of all ranks, and gives the result to the root. Only the root needs a destination, of the
+    /// source's shape; on other ranks it is left alone. In place every rank gives its array as the destination.
     ///
     /// # Errors
-    /// As there.
-    pub fn reduce<S, D, R>(
+    /// See [operations](#operations).
+    pub fn reduce<A, T, D, R>(
         &mut self,
-        source: &'g ArrayBase<S, D>,
-        destination: Option<DeviceViewMut<'g, S::Elem, D, B>>,
+        source: A,
+        destination: Option<DeviceViewMut<'g, T, D, B>>,
         reduction: R,
         root: usize,
     ) -> Result<()>
     where
-        S: Storage<Backend = B>,
-        D: Dimension,
-        R: Reduction<S::Elem>,
+        A: Source<'g, T, B> + OfDimension<D>,
+        T: Element,
+        D: Dimension + 'g,
+        R: Reduction<T>,
     {
-        let (operation, _) = ("reduce", reduction);
+        let operation = "reduce";
         self.check_rank(operation, root)?;
-        let destination = self.at_root(operation, destination, root)?;
-        if let Some(destination) = &destination {
-            check_equal(self.stream, operation, source.shape(), destination.shape())?;
+        let (is_root, in_place) = (self.communicator.rank() == root, source.shape().is_none());
+        let destination = self.needed(operation, destination, is_root || in_place)?;
+        let shape = destination.as_ref().map(|to| to.shape());
+        if let (Some(source), Some(destination)) = (source.shape(), shape) {
+            check_equal(self.stream, operation, source, destination)?;
         }
-        let call = Call::new::<S::Elem>(Kind::Reduce { root }, source.len()).computing::<S::Elem, R>();
-        let from = pack::source(self.stream, operation, source)?;
-        let to =
-            destination.map(|view| pack::destination(self.stream, operation, view, false)).transpose()?;
-        let (to, unpack) = to.unzip();
-        self.add(call, Some(from), to, unpack.flatten())
+        let count = source.shape().or(shape).unwrap_or_default().iter().product();
+        let call = Call::new::<T>(Kind::Reduce { root }, count).computing::<T, R>(reduction);
+        let from = source.pack(self.stream, operation)?;
+        match destination {
+            Some(array) if is_root => {
+                let to = pack::destination(self.stream, operation, array, in_place)?;
+                let from = from.unwrap_or_else(|| to.0.clone());
+                self.add(call, Some(from), Some(to), in_place)
+            }
+            Some(array) => {
+                let from = pack::source(self.stream, operation, &array)?.into_owned();
+                self.add(call, Some(from), None, false)
+            }
+            None => self.add(call, from, None, false),
+        }
     }
 
-    /// As [`Communicator::reduce_in_place`](crate::Communicator::reduce_in_place).
+    /// Copies the elements of the root to all ranks.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::Communicator;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let ranks = Communicator::all(&[device.clone(), device.clone()])?;
+    /// let mut arrays = [device.to_device(&[1, 2])?, device.to_device(&[0, 0])?];
+    /// for (rank, array) in ranks.iter().zip(&mut arrays) {
+    ///     rank.on(&device.stream()?).broadcast(array, 0)?;
+    /// }
+    /// assert_eq!(arrays[1].copy_to_host()?.to_vec(), [1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As there.
-    pub fn reduce_in_place<M, D, R>(
-        &mut self,
-        array: &'g mut ArrayBase<M, D>,
-        reduction: R,
-        root: usize,
-    ) -> Result<()>
-    where
-        M: StorageMut<Backend = B>,
-        D: Dimension,
-        R: Reduction<M::Elem>,
-    {
-        let (operation, _) = ("reduce", reduction);
-        self.check_rank(operation, root)?;
-        let call = Call::new::<M::Elem>(Kind::Reduce { root }, array.len()).computing::<M::Elem, R>();
-        if self.communicator.rank() != root {
-            let from = pack::source(self.stream, operation, array)?;
-            return self.add(call, Some(from), None, None);
-        }
-        let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
-        self.add_in_place(call, to.clone(), to, unpack)
-    }
-
-    /// As [`Communicator::broadcast`](crate::Communicator::broadcast).
-    ///
-    /// # Errors
-    /// As there.
+    /// See [operations](#operations).
     pub fn broadcast<M, D>(&mut self, array: &'g mut ArrayBase<M, D>, root: usize) -> Result<()>
     where
         M: StorageMut<Backend = B>,
@@ -121,104 +147,114 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let call = Call::new::<M::Elem>(Kind::Broadcast { root }, array.len());
         if self.communicator.rank() == root {
             let from = pack::source(self.stream, operation, array)?;
-            return self.add(call, Some(from), None, None);
+            return self.add(call, Some(from), None, false);
         }
-        let (to, unpack) = pack::destination_of(self.stream, operation, array, false)?;
-        self.add(call, None, Some(to), unpack)
+        let to = pack::destination_of(self.stream, operation, array, false)?;
+        self.add(call, None, Some(to), false)
     }
 
-    /// As [`Communicator::all_gather`](crate::Communicator::all_gather).
+    /// Gives the elements of all ranks to each, in the order of the ranks: along the first axis, whose length is then that of
+    /// all ranks together, or along a further axis before it, whose length is the number of ranks. In place, a rank's own
+    /// elements are those of the block of its number along the first axis.
     ///
     /// # Errors
-    /// As there.
-    pub fn all_gather<S, D, M, E>(
-        &mut self,
-        source: &'g ArrayBase<S, D>,
-        destination: &'g mut ArrayBase<M, E>,
-    ) -> Result<()>
+    /// See [operations](#operations).
+    pub fn all_gather<A, M, D>(&mut self, source: A, destination: &'g mut ArrayBase<M, D>) -> Result<()>
     where
-        S: Storage<Backend = B>,
-        D: Dimension,
-        M: StorageMut<Backend = B, Elem = S::Elem>,
-        E: Dimension,
-    {
-        let operation = "all_gather";
-        check_whole(self.stream, operation, (destination.shape(), source.shape()), self.size())?;
-        let call = Call::new::<S::Elem>(Kind::AllGather, source.len());
-        let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
-        self.add(call, Some(from), Some(to), unpack)
-    }
-
-    /// As [`Communicator::all_gather_in_place`](crate::Communicator::all_gather_in_place).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn all_gather_in_place<M, D>(&mut self, array: &'g mut ArrayBase<M, D>) -> Result<()>
-    where
+        A: Source<'g, M::Elem, B>,
         M: StorageMut<Backend = B>,
         D: Dimension,
     {
-        let operation = "all_gather";
-        check_blocks(self.stream, operation, array.shape(), self.size())?;
-        let call = Call::new::<M::Elem>(Kind::AllGather, array.len() / self.size());
-        let (to, unpack) = pack::destination_of(self.stream, operation, array, true)?;
-        let own = to.block(self.communicator.rank(), call.bytes());
-        self.add_in_place(call, own, to, unpack)
+        self.add_pair(Kind::AllGather, None, Blocks::OfDestination, source, destination)
     }
 
-    /// As [`Communicator::reduce_scatter`](crate::Communicator::reduce_scatter).
+    /// As [`all_gather`](Self::all_gather) along the first axis, with blocks of different lengths: the destination comes with the
+    /// number of rows (indices of the first axis) of each rank, equal on all ranks. It is a group of broadcasts, and errors
+    /// call it so.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::Communicator;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let ranks = Communicator::all(&[device.clone(), device.clone()])?;
+    /// let mut gathered = Vec::new();
+    /// for rank in &ranks {
+    ///     let stream = device.stream()?;
+    ///     let own = if rank.rank() == 0 { stream.to_device(&[1])? } else { stream.to_device(&[2, 3])? };
+    ///     let mut all = stream.device_array::<i32, _>(3)?;
+    ///     rank.on(&stream).all_gather_v(&own, (&mut all, &[1, 2]))?;
+    ///     gathered.push(all);
+    /// }
+    /// assert_eq!(gathered[0].copy_to_host()?.to_vec(), [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As there.
-    pub fn reduce_scatter<S, D, M, E, R>(
+    /// See [operations](#operations).
+    pub fn all_gather_v<S, M, D>(
         &mut self,
         source: &'g ArrayBase<S, D>,
-        destination: &'g mut ArrayBase<M, E>,
-        reduction: R,
+        destination: (&'g mut ArrayBase<M, D>, &[usize]),
     ) -> Result<()>
     where
         S: Storage<Backend = B>,
-        D: Dimension,
         M: StorageMut<Backend = B, Elem = S::Elem>,
-        E: Dimension,
-        R: Reduction<S::Elem>,
+        D: Dimension,
     {
-        let (operation, _) = ("reduce_scatter", reduction);
-        check_whole(self.stream, operation, (source.shape(), destination.shape()), self.size())?;
-        let call = Call::new::<S::Elem>(Kind::ReduceScatter, destination.len()).computing::<S::Elem, R>();
+        if !self.is_group() {
+            // One broadcast for each block: no library gathers blocks of different lengths.
+            return self.communicator.group(self.stream, |group| group.all_gather_v(source, destination));
+        }
+        let (operation, (destination, rows)) = ("all_gather_v", destination);
+        let row = check_rows(self.stream, operation, destination.shape(), rows, self.size())?;
+        let rank = self.communicator.rank();
+        let own = [&rows[rank..=rank], &destination.shape()[1..]].concat();
+        check_equal(self.stream, operation, source.shape(), &own)?;
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
-        self.add(call, Some(from), Some(to), unpack)
+        let (to, mut unpack) = pack::destination_of(self.stream, operation, destination, false)?;
+        let mut before = 0;
+        for (root, rows) in rows.iter().enumerate() {
+            let call = Call::new::<S::Elem>(Kind::Broadcast { root }, rows * row);
+            let block = to.part(before, call.bytes());
+            before += call.bytes();
+            let from = (root == rank).then(|| from.clone());
+            // The elements are unpacked once, after all blocks.
+            self.add(call, from, Some((block, unpack.take())), false)?;
+        }
+        Ok(())
     }
 
-    /// As [`Communicator::reduce_scatter_in_place`](crate::Communicator::reduce_scatter_in_place).
+    /// Combines the elements of all ranks, and gives each rank the block of its number. The shapes are those of
+    /// [`all_gather`](Self::all_gather), the other way round. In place the result replaces that block along the first axis, and
+    /// the other blocks stay.
     ///
     /// # Errors
-    /// As there.
-    pub fn reduce_scatter_in_place<M, D, R>(
+    /// See [operations](#operations).
+    pub fn reduce_scatter<A, M, D, R>(
         &mut self,
-        array: &'g mut ArrayBase<M, D>,
+        source: A,
+        destination: &'g mut ArrayBase<M, D>,
         reduction: R,
     ) -> Result<()>
     where
+        A: Source<'g, M::Elem, B>,
         M: StorageMut<Backend = B>,
         D: Dimension,
         R: Reduction<M::Elem>,
     {
-        let (operation, _) = ("reduce_scatter", reduction);
-        check_blocks(self.stream, operation, array.shape(), self.size())?;
-        let count = array.len() / self.size();
-        let call = Call::new::<M::Elem>(Kind::ReduceScatter, count).computing::<M::Elem, R>();
-        let (all, unpack) = pack::destination_of(self.stream, operation, array, true)?;
-        let own = all.block(self.communicator.rank(), call.bytes());
-        self.add_in_place(call, all, own, unpack)
+        let computation = Some(Computation::of::<M::Elem, R>(reduction));
+        self.add_pair(Kind::ReduceScatter, computation, Blocks::OfSource, source, destination)
     }
 
-    /// As [`Communicator::all_to_all`](crate::Communicator::all_to_all).
+    /// Sends a block to each rank, and gets one from each. The first axis has one block for each rank, in their order.
     ///
     /// # Errors
-    /// As there.
+    /// See [operations](#operations). Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if the length of
+    /// the first axis is no multiple of the number of ranks.
     pub fn all_to_all<S, M, D>(
         &mut self,
         source: &'g ArrayBase<S, D>,
@@ -229,19 +265,14 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         M: StorageMut<Backend = B, Elem = S::Elem>,
         D: Dimension,
     {
-        let operation = "all_to_all";
-        check_equal(self.stream, operation, source.shape(), destination.shape())?;
-        check_blocks(self.stream, operation, source.shape(), self.size())?;
-        let call = Call::new::<S::Elem>(Kind::AllToAll, source.len() / self.size());
-        let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
-        self.add(call, Some(from), Some(to), unpack)
+        self.add_pair(Kind::AllToAll, None, Blocks::OfBoth, source, destination)
     }
 
-    /// As [`Communicator::all_to_all_v`](crate::Communicator::all_to_all_v).
+    /// As [`all_to_all`](Self::all_to_all), with blocks of different lengths: each array comes with its number of rows
+    /// (indices of the first axis) for each rank.
     ///
     /// # Errors
-    /// As there.
+    /// See [operations](#operations).
     pub fn all_to_all_v<S, M, D>(
         &mut self,
         source: (&'g ArrayBase<S, D>, &[usize]),
@@ -268,14 +299,15 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let kind = Kind::AllToAllV { send: bytes(sent), receive: bytes(received) };
         let call = Call::new::<S::Elem>(kind, source.len());
         let from = pack::source(self.stream, operation, source)?;
-        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
-        self.add(call, Some(from), Some(to), unpack)
+        let to = pack::destination_of(self.stream, operation, destination, false)?;
+        self.add(call, Some(from), Some(to), false)
     }
 
-    /// As [`Communicator::gather`](crate::Communicator::gather).
+    /// Gives the elements of all ranks to the root, as [`all_gather`](Self::all_gather) does to all. Only the root needs a
+    /// destination.
     ///
     /// # Errors
-    /// As there.
+    /// See [operations](#operations).
     pub fn gather<S, D>(
         &mut self,
         source: &'g ArrayBase<S, D>,
@@ -288,7 +320,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     {
         let operation = "gather";
         self.check_rank(operation, root)?;
-        let destination = self.at_root(operation, destination, root)?;
+        let destination = self.needed(operation, destination, self.communicator.rank() == root)?;
         if let Some(destination) = &destination {
             check_whole(self.stream, operation, (destination.shape(), source.shape()), self.size())?;
         }
@@ -296,14 +328,13 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let from = pack::source(self.stream, operation, source)?;
         let to =
             destination.map(|view| pack::destination(self.stream, operation, view, false)).transpose()?;
-        let (to, unpack) = to.unzip();
-        self.add(call, Some(from), to, unpack.flatten())
+        self.add(call, Some(from), to, false)
     }
 
-    /// As [`Communicator::scatter`](crate::Communicator::scatter).
+    /// Gives each rank its block of the root's elements. Only the root needs a source.
     ///
     /// # Errors
-    /// As there.
+    /// See [operations](#operations).
     pub fn scatter<M, D>(
         &mut self,
         source: Option<DeviceView<'g, M::Elem, D, B>>,
@@ -316,7 +347,7 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     {
         let operation = "scatter";
         self.check_rank(operation, root)?;
-        let source = self.at_root(operation, source, root)?;
+        let source = self.needed(operation, source, self.communicator.rank() == root)?;
         if let Some(source) = &source {
             check_whole(self.stream, operation, (source.shape(), destination.shape()), self.size())?;
         }
@@ -324,73 +355,111 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         let from = source
             .map(|view| pack::source(self.stream, operation, &view).map(Place::into_owned))
             .transpose()?;
-        let (to, unpack) = pack::destination_of(self.stream, operation, destination, false)?;
-        self.add(call, from, Some(to), unpack)
+        let to = pack::destination_of(self.stream, operation, destination, false)?;
+        self.add(call, from, Some(to), false)
     }
 
-    /// As [`Communicator::send`](crate::Communicator::send).
+    /// Sends elements to another rank. The stream goes on when they have been received: to send and receive at once, use
+    /// a [`group`](crate::Communicator::group). Sends from one rank to another are received in order.
     ///
     /// # Errors
-    /// As there.
+    /// See [operations](#operations). Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for the rank
+    /// itself, which can receive what it sends only in the same group.
     pub fn send<S, D>(&mut self, source: &'g ArrayBase<S, D>, to: usize) -> Result<()>
     where
         S: Storage<Backend = B>,
         D: Dimension,
     {
-        self.check_rank("send", to)?;
+        self.check_peer("send", to)?;
         let call = Call::new::<S::Elem>(Kind::Send { to }, source.len());
         let from = pack::source(self.stream, "send", source)?;
-        self.add(call, Some(from), None, None)
+        self.add(call, Some(from), None, false)
     }
 
-    /// As [`Communicator::receive`](crate::Communicator::receive).
+    /// Receives as many elements as another rank sends. The shapes may differ.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`send`](Self::send).
     pub fn receive<M, D>(&mut self, destination: &'g mut ArrayBase<M, D>, from: usize) -> Result<()>
     where
         M: StorageMut<Backend = B>,
         D: Dimension,
     {
-        self.check_rank("receive", from)?;
+        self.check_peer("receive", from)?;
         let call = Call::new::<M::Elem>(Kind::Receive { from }, destination.len());
-        let (to, unpack) = pack::destination_of(self.stream, "receive", destination, false)?;
-        self.add(call, None, Some(to), unpack)
+        let to = pack::destination_of(self.stream, "receive", destination, false)?;
+        self.add(call, None, Some(to), false)
     }
 
-    /// As [`Communicator::barrier`](crate::Communicator::barrier).
+    /// Makes the stream wait until the streams of all ranks have come so far.
     ///
     /// # Errors
-    /// As there.
+    /// See [operations](#operations).
     pub fn barrier(&mut self) -> Result<()> {
-        self.add(Call::new::<u8>(Kind::Barrier, 0), None, None, None)
+        self.add(Call::new::<u8>(Kind::Barrier, 0), None, None, false)
     }
 
-    /// The array that only the root has: it is required there, and left out elsewhere.
-    fn at_root<T: Element, S: Storage<Elem = T, Backend = B>, D: Dimension>(
+    /// Adds an operation from one array to another, or in place.
+    fn add_pair<A, M, D>(
+        &mut self,
+        kind: Kind,
+        computation: Option<Computation>,
+        blocks: Blocks,
+        source: A,
+        destination: &'g mut ArrayBase<M, D>,
+    ) -> Result<()>
+    where
+        A: Source<'g, M::Elem, B>,
+        M: StorageMut<Backend = B>,
+        D: Dimension,
+    {
+        let (operation, stream, size) = (kind.name(), self.stream, self.size());
+        let (shape, in_place) = (destination.shape(), source.shape().is_none());
+        match (blocks, source.shape()) {
+            (Blocks::None, None) => {}
+            (_, None) => check_blocks(stream, operation, shape, size)?,
+            (Blocks::OfSource, Some(source)) => check_whole(stream, operation, (source, shape), size)?,
+            (Blocks::OfDestination, Some(source)) => check_whole(stream, operation, (shape, source), size)?,
+            (Blocks::None, Some(source)) => check_equal(stream, operation, source, shape)?,
+            (Blocks::OfBoth, Some(source)) => {
+                check_equal(stream, operation, source, shape)?;
+                check_blocks(stream, operation, shape, size)?;
+            }
+        }
+        let is_block = matches!(blocks, Blocks::None) || matches!(blocks, Blocks::OfSource) && !in_place;
+        let count = if is_block { destination.len() } else { destination.len() / size };
+        let call = Call { computation, ..Call::new::<M::Elem>(kind, count) };
+        let from = source.pack(stream, operation)?;
+        let (to, unpack) = pack::destination_of(stream, operation, destination, in_place)?;
+        let own = || to.part(self.communicator.rank() * call.bytes(), call.bytes());
+        let (from, to) = match (from, blocks) {
+            (Some(from), _) => (from, to),
+            (None, Blocks::OfSource) => (to.clone(), own()),
+            (None, Blocks::OfDestination) => (own(), to),
+            (None, _) => (to.clone(), to),
+        };
+        self.add(call, Some(from), Some((to, unpack)), in_place)
+    }
+
+    /// The array that only some ranks have: it is required there, and left out elsewhere.
+    fn needed<S: Storage, D: Dimension>(
         &self,
         operation: &'static str,
         array: Option<ArrayBase<S, D>>,
-        root: usize,
+        is_needed: bool,
     ) -> Result<Option<ArrayBase<S, D>>> {
-        if self.communicator.rank() != root {
-            return Ok(None);
-        }
-        match array {
-            Some(array) => Ok(Some(array)),
-            None => Err(invalid(self.stream, operation, "the root needs the array of all ranks")),
+        match array.filter(|_| is_needed) {
+            None if is_needed => {
+                Err(invalid(self.stream, operation, "the root needs the array of all ranks"))
+            }
+            array => Ok(array),
         }
     }
 }
 
 impl<B: Backend> Place<'_, B> {
-    /// The block of this number, of blocks of so many bytes.
-    fn block(&self, number: usize, bytes: usize) -> Self {
-        self.part(number * bytes, bytes)
-    }
-
     /// So many bytes from that one on.
-    pub(crate) fn part(&self, from: usize, bytes: usize) -> Self {
+    fn part(&self, from: usize, bytes: usize) -> Self {
         let start = self.extent.start + from;
         Self { memory: self.memory.clone(), extent: start..start + bytes }
     }

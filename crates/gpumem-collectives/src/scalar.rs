@@ -1,6 +1,6 @@
 //! A value of the host.
 
-use crate::{Communicator, Reduction};
+use crate::{Communicator, InPlace, Reduction};
 use gpumem_core::{Backend, CollectiveError, Element, Error, ErrorKind, Result};
 use gpumem_runtime::{Stream, internal::may_block};
 
@@ -10,7 +10,7 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Examples
     /// ```
-    /// use gpumem_collectives::{Communicator, CommunicatorId, Max, Options};
+    /// use gpumem_collectives::{Communicator, CommunicatorId, InPlace, Max, Options};
     /// # use gpumem_host::Host;
     /// # type Device = gpumem_runtime::Device<Host>;
     /// let id = CommunicatorId::new();
@@ -28,7 +28,7 @@ impl<B: Backend> Communicator<B> {
     /// ```
     ///
     /// # Errors
-    /// See [operations](#operations). Returns [`Collective`](gpumem_core::ErrorKind::Collective) if the operation fails, and
+    /// As for [`all_reduce`](crate::Operations::all_reduce). Returns [`Collective`](gpumem_core::ErrorKind::Collective) if the operation fails, and
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn all_reduce_scalar<T: Element, R: Reduction<T>>(
         &self,
@@ -41,7 +41,7 @@ impl<B: Backend> Communicator<B> {
         self.check_stream(stream, OPERATION)?;
         let in_operation = |error: Error| error.in_operation(OPERATION);
         let mut array = stream.to_device(&[value]).map_err(in_operation)?;
-        self.all_reduce_in_place(stream, &mut array, reduction).map_err(in_operation)?;
+        self.on(stream).all_reduce(InPlace, &mut array, reduction).map_err(in_operation)?;
         // On the rank's stream: those of the device would wait for other ranks that share it.
         let result = stream.copy_to_host(&array).and_then(|copy| Ok(copy.view()?[0]));
         result.map_err(|error| match cause(&error, || self.failure()) {

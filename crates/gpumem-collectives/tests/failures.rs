@@ -8,7 +8,7 @@ mod common;
 mod failed_groups;
 
 use common::*;
-use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, Max, Options, Sum};
+use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, InPlace, Max, Options, Sum};
 use gpumem_core::ErrorKind;
 use gpumem_host::{HostOptions, Injection, Operation};
 use std::time::{Duration, Instant};
@@ -21,11 +21,13 @@ fn a_disagreement_names_the_ranks_on_every_rank_and_moves_nothing() {
         &mut gpumem_runtime::DeviceArray<i32, ndarray::Ix1, gpumem_host::Host>,
     ) -> gpumem_core::Result<()>;
     let wrong: [Wrong; 5] = [
-        |comm, stream, array| comm.broadcast(stream, array, 0),
-        |comm, stream, array| comm.all_reduce_in_place(stream, array, Max),
-        |comm, stream, array| comm.all_reduce_in_place(stream, &mut array.slice_mut(ndarray::s![..2])?, Sum),
-        |comm, stream, _| comm.all_reduce_in_place(stream, &mut stream.to_device(&[1.0_f32; 4])?, Sum),
-        |comm, stream, _| comm.barrier(stream),
+        |comm, stream, array| comm.on(stream).broadcast(array, 0),
+        |comm, stream, array| comm.on(stream).all_reduce(InPlace, array, Max),
+        |comm, stream, array| {
+            comm.on(stream).all_reduce(InPlace, &mut array.slice_mut(ndarray::s![..2])?, Sum)
+        },
+        |comm, stream, _| comm.on(stream).all_reduce(InPlace, &mut stream.to_device(&[1.0_f32; 4])?, Sum),
+        |comm, stream, _| comm.on(stream).barrier(),
     ];
     for (index, wrong) in wrong.iter().enumerate() {
         for seed in seeds(4) {
@@ -36,7 +38,7 @@ fn a_disagreement_names_the_ranks_on_every_rank_and_moves_nothing() {
                 let mut array = stream.to_device(&[1, 2, 3, 4]).unwrap();
                 let called = match comm.rank() {
                     rank if rank == odd => wrong(comm, stream, &mut array),
-                    _ => comm.all_reduce_in_place(stream, &mut array, Sum),
+                    _ => comm.on(stream).all_reduce(InPlace, &mut array, Sum),
                 };
                 if comm.rank() == 3 {
                     failed(called);
@@ -63,9 +65,9 @@ fn a_disagreement_names_the_ranks_on_every_rank_and_moves_nothing() {
 fn roots_and_blocks_that_differ_are_named() {
     let all = ranks(2, None);
     let mut array = all[0].1.to_device(&[1, 2]).unwrap();
-    all[0].0.broadcast(&all[0].1, &mut array, 0).unwrap();
+    all[0].0.on(&all[0].1).broadcast(&mut array, 0).unwrap();
     assert_eq!(
-        others(&failed(all[1].0.broadcast(&all[1].1, &mut all[1].1.to_device(&[0, 0]).unwrap(), 1))),
+        others(&failed(all[1].0.on(&all[1].1).broadcast(&mut all[1].1.to_device(&[0, 0]).unwrap(), 1))),
         [0]
     );
 
@@ -76,7 +78,7 @@ fn roots_and_blocks_that_differ_are_named() {
         let received = if comm.rank() == 0 { [1, 1, 0] } else { [1, 1, 1] };
         let mut destination = stream.device_array::<i32, _>(received.iter().sum::<usize>()).unwrap();
         let called =
-            comm.all_to_all_v(stream, (&source, &counts[comm.rank()]), (&mut destination, &received));
+            comm.on(stream).all_to_all_v((&source, &counts[comm.rank()]), (&mut destination, &received));
         assert_eq!(called.is_err(), comm.rank() == 2);
         kept.push((source, destination));
     }
@@ -95,10 +97,10 @@ fn operations_of_two_communicators_in_different_order_are_named() {
             let copies = Communicator::split_all(&comms, |_| (Some(0), 0)).unwrap();
             let copies: Vec<Comm> = copies.into_iter().map(Option::unwrap).collect();
             let second = comms[1].device().stream().unwrap();
-            comms[0].barrier(&streams[0]).unwrap();
-            copies[0].barrier(&streams[0]).unwrap();
-            let reversed = copies[1].barrier(&streams[1]);
-            let later = comms[1].barrier(&second);
+            comms[0].on(&streams[0]).barrier().unwrap();
+            copies[0].on(&streams[0]).barrier().unwrap();
+            let reversed = copies[1].on(&streams[1]).barrier();
+            let later = comms[1].on(&second).barrier();
             if concurrent {
                 // Each on a stream of its own: the order does not matter.
                 reversed.and(later).unwrap();
@@ -121,13 +123,13 @@ fn the_order_in_a_part_that_was_aborted_is_not_compared() {
         let (comms, streams): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let parts = Communicator::split_all(&comms, |_| (Some(0), 0)).unwrap();
         let parts: Vec<Comm> = parts.into_iter().map(Option::unwrap).collect();
-        parts[0].barrier(&streams[0]).unwrap();
+        parts[0].on(&streams[0]).barrier().unwrap();
         parts[0].abort();
-        failed(parts[1].barrier(&streams[1]));
+        failed(parts[1].on(&streams[1]).barrier());
         streams[0].synchronize().unwrap_err();
         // One rank has called one operation of the part, and the other none.
         for (comm, stream) in comms.iter().zip(&streams) {
-            comm.barrier(stream).unwrap();
+            comm.on(stream).barrier().unwrap();
         }
         streams.iter().for_each(|stream| stream.synchronize().unwrap());
     }
@@ -141,7 +143,7 @@ fn a_rank_that_never_calls_is_named_in_time_and_the_device_works_on() {
         let mut arrays = Vec::new();
         for (comm, stream) in &all[..2] {
             let mut array = stream.to_device(&[1, 2]).unwrap();
-            comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+            comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
             arrays.push(array);
         }
         for ((comm, stream), array) in all.iter().zip(&mut arrays) {
@@ -157,7 +159,7 @@ fn a_rank_that_never_calls_is_named_in_time_and_the_device_works_on() {
         }
         assert!(began.elapsed() < Duration::from_secs(2));
         let (late, stream) = &all[2];
-        let failure = failed(late.barrier(stream));
+        let failure = failed(late.on(stream).barrier());
         assert!(matches!(failure.cause, CollectiveCause::Timeout { .. }), "later operations fail at once");
     }
 }
@@ -167,25 +169,25 @@ fn aborting_and_leaving_fail_what_the_others_wait_for() {
     for seed in seeds(6) {
         let mut all = ranks(3, seed);
         let mut array = all[0].1.to_device(&[1]).unwrap();
-        all[0].0.broadcast(&all[0].1, &mut array, 1).unwrap();
+        all[0].0.on(&all[0].1).broadcast(&mut array, 1).unwrap();
         all[1].0.abort();
         all[0].1.synchronize().unwrap_err();
         assert_eq!(poisoned(array.get(0)).cause, CollectiveCause::Aborted { rank: 1 });
-        assert_eq!(failed(all[2].0.barrier(&all[2].1)).cause, CollectiveCause::Aborted { rank: 1 });
+        assert_eq!(failed(all[2].0.on(&all[2].1).barrier()).cause, CollectiveCause::Aborted { rank: 1 });
 
         all = ranks(3, seed);
-        all[0].0.barrier(&all[0].1).unwrap();
+        all[0].0.on(&all[0].1).barrier().unwrap();
         let mut array = all[0].1.to_device(&[1]).unwrap();
-        all[0].0.receive(&all[0].1, &mut array, 2).unwrap();
-        all[1].0.barrier(&all[1].1).unwrap();
-        all[2].0.barrier(&all[2].1).unwrap();
+        all[0].0.on(&all[0].1).receive(&mut array, 2).unwrap();
+        all[1].0.on(&all[1].1).barrier().unwrap();
+        all[2].0.on(&all[2].1).barrier().unwrap();
         drop(all.pop());
         // The barrier was called by all and takes place; nothing is sent.
         all[1].1.synchronize().unwrap();
         let lost = |cause: &CollectiveCause| matches!(cause, CollectiveCause::PeerLost { rank: 2, .. });
         all[0].1.synchronize().unwrap_err();
         assert!(lost(&poisoned(array.get(0)).cause));
-        assert!(lost(&failed(all[1].0.barrier(&all[1].1)).cause));
+        assert!(lost(&failed(all[1].0.on(&all[1].1).barrier()).cause));
         all[1].1.synchronize().unwrap();
         assert!(all.remove(0).0.destroy().is_err() && all.remove(0).0.destroy().is_err());
     }
@@ -204,7 +206,7 @@ fn a_failed_source_fails_the_operation_on_every_rank_and_later_ones_work() {
         let called: Vec<_> = all
             .iter()
             .zip(&mut arrays)
-            .map(|((comm, stream), array)| comm.all_reduce_in_place(stream, array, Sum))
+            .map(|((comm, stream), array)| comm.on(stream).all_reduce(InPlace, array, Sum))
             .collect();
         called[0].as_ref().unwrap();
         all[1].1.synchronize().unwrap_err();
@@ -214,7 +216,7 @@ fn a_failed_source_fails_the_operation_on_every_rank_and_later_ones_work() {
         arrays[1].copy_to_host().unwrap_err();
         for ((comm, stream), array) in all.iter().zip(&mut arrays) {
             stream.fill(array, 3).unwrap();
-            comm.all_reduce_in_place(stream, array, Sum).unwrap();
+            comm.on(stream).all_reduce(InPlace, array, Sum).unwrap();
         }
         assert_eq!(arrays[0].copy_to_host().unwrap().to_vec(), [6, 6]);
     }
@@ -226,9 +228,9 @@ fn a_rank_whose_device_is_lost_is_named() {
     let all = Communicator::all_with(&devices, &soon()).unwrap();
     let streams = devices.each_ref().map(|device| device.stream().unwrap());
     let (mut array, mut root) = (streams[0].to_device(&[1]).unwrap(), streams[1].to_device(&[2]).unwrap());
-    all[0].broadcast(&streams[0], &mut array, 1).unwrap();
+    all[0].on(&streams[0]).broadcast(&mut array, 1).unwrap();
     devices[1].raw().lose("the test loses it");
-    all[1].broadcast(&streams[1], &mut root, 1).unwrap_err();
+    all[1].on(&streams[1]).broadcast(&mut root, 1).unwrap_err();
     streams[0].synchronize().unwrap_err();
     match poisoned(array.get(0)).cause {
         CollectiveCause::Timeout { missing, .. } => assert_eq!(missing, [1]),
@@ -245,8 +247,8 @@ fn one_rank_must_not_write_what_another_reads() {
         let mut both = first.1.to_device(&[1, 2]).unwrap();
         let (mut sum, own) =
             (first.1.device_array::<i32, _>(2).unwrap(), second.1.to_device(&[3, 4]).unwrap());
-        first.0.all_reduce(&first.1, &both, &mut sum, Sum).unwrap();
-        let failure = failed(second.0.all_reduce(&second.1, &own, &mut both, Sum));
+        first.0.on(&first.1).all_reduce(&both, &mut sum, Sum).unwrap();
+        let failure = failed(second.0.on(&second.1).all_reduce(&own, &mut both, Sum));
         assert_eq!(failure.cause, CollectiveCause::Overlap { writer: 1, user: 0 }, "{seed:?}");
         first.1.synchronize().unwrap_err();
         assert_eq!(poisoned(sum.copy_to_host()).cause, failure.cause, "{seed:?}");
@@ -260,9 +262,9 @@ fn ranks_may_write_different_parts_of_one_array() {
         // The second stream waits for the upload on the first one, and not for the operation after it.
         let mut array = all[0].1.to_device(&[1, 2, 3]).unwrap();
         let (mut left, mut rest) = array.split_at_mut(0, 1).unwrap();
-        all[0].0.all_reduce_in_place(&all[0].1, &mut left, Sum).unwrap();
+        all[0].0.on(&all[0].1).all_reduce(InPlace, &mut left, Sum).unwrap();
         let mut last = rest.slice_mut(ndarray::s![1..]).unwrap();
-        all[1].0.all_reduce_in_place(&all[1].1, &mut last, Sum).unwrap();
+        all[1].0.on(&all[1].1).all_reduce(InPlace, &mut last, Sum).unwrap();
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [4, 2, 4]);
     }
 }
@@ -278,8 +280,8 @@ fn ranks_join_by_an_identity() {
     }
     let second = join(1, 2, &options).unwrap();
     let streams = [device.stream().unwrap(), device.stream().unwrap()];
-    first.barrier(&streams[0]).unwrap();
-    second.barrier(&streams[1]).unwrap();
+    first.on(&streams[0]).barrier().unwrap();
+    second.on(&streams[1]).barrier().unwrap();
     streams[0].synchronize().unwrap();
     let bytes = id.to_bytes();
     for wrong in [&bytes[1..], &[0; 136], &[]] {
@@ -309,9 +311,9 @@ fn a_group_that_fails_or_panics_enqueues_nothing() {
     }));
     assert!(unwound.is_err());
     assert_eq!(stream.submission_index(), before);
-    comm.send(stream, &source, 1).unwrap();
+    comm.on(stream).send(&source, 1).unwrap();
     let mut received = all[1].1.to_device(&[0]).unwrap();
-    all[1].0.receive(&all[1].1, &mut received, 0).unwrap();
+    all[1].0.on(&all[1].1).receive(&mut received, 0).unwrap();
     assert_eq!(received.get(0).unwrap(), 1, "the first that was sent");
 }
 
@@ -326,7 +328,7 @@ fn splits_wait_for_all_ranks_and_may_leave_some_out() {
                     let rank = comm.rank();
                     let part = comm.split((rank != 4).then_some(rank as u64 % 2), -(rank as i64)).unwrap()?;
                     let mut array = stream.to_device(&[rank as i32]).unwrap();
-                    part.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+                    part.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
                     Some((part.rank(), part.size(), array.get(0).unwrap()))
                 })
             })
@@ -348,10 +350,10 @@ fn many_ranks_on_two_workers_finish() {
         let stream = comm.device().stream().unwrap();
         let mut sum = stream.to_device(&[comm.rank() as u64; 100]).unwrap();
         for _ in 0..5 {
-            comm.all_reduce_in_place(&stream, &mut sum, Max).unwrap();
-            comm.barrier(&stream).unwrap();
+            comm.on(&stream).all_reduce(InPlace, &mut sum, Max).unwrap();
+            comm.on(&stream).barrier().unwrap();
         }
-        comm.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
         sums.push(sum);
     }
     for sum in sums {
@@ -368,11 +370,11 @@ fn what_is_in_flight_may_be_dropped_or_forgotten() {
             let rank = comm.rank();
             let source = stream.to_device(&[rank as i32; 1000]).unwrap();
             let mut sum = stream.device_array::<i32, _>(1000).unwrap();
-            comm.all_reduce(&stream, &source, &mut sum, Sum).unwrap();
+            comm.on(&stream).all_reduce(&source, &mut sum, Sum).unwrap();
             let mut lost = stream.device_array::<i32, _>((20, 50)).unwrap();
             let view = lost.view_mut().reversed_axes();
             let mut view = view;
-            comm.all_reduce_in_place(&stream, &mut view, Sum).unwrap();
+            comm.on(&stream).all_reduce(InPlace, &mut view, Sum).unwrap();
             match rank {
                 0 => drop((source, comm)),
                 1 => std::mem::forget((source, comm)),
@@ -402,13 +404,13 @@ fn other_streams_wait_for_an_operation_and_its_array_only() {
         let other = comm.device().stream().unwrap();
         let mut copy = other.device_array::<i32, _>(2).unwrap();
         let (mut left, mut right) = array.split_at_mut(0, 2).unwrap();
-        comm.all_reduce_in_place(stream, &mut left, Sum).unwrap();
+        comm.on(stream).all_reduce(InPlace, &mut left, Sum).unwrap();
         other.fill(&mut right, 7).unwrap();
         other.synchronize().unwrap();
         other.copy_to_device(&mut copy, &left).unwrap();
         assert!(!other.query().unwrap(), "it waits for the operation");
         let mut theirs = all[1].1.to_device(&[10, 20]).unwrap();
-        all[1].0.all_reduce_in_place(&all[1].1, &mut theirs, Sum).unwrap();
+        all[1].0.on(&all[1].1).all_reduce(InPlace, &mut theirs, Sum).unwrap();
         assert_eq!(copy.copy_to_host().unwrap().to_vec(), [11, 22]);
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [11, 22, 7, 7]);
     }

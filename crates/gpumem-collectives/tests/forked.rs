@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{Communicator, CommunicatorId, Options, Sum};
+use gpumem_collectives::{Communicator, CommunicatorId, InPlace, Options, Sum};
 use gpumem_core::{ErrorKind, Result};
 use std::{
     sync::{Mutex, PoisonError},
@@ -36,9 +36,9 @@ fn a_forked_child_gets_an_error_and_enqueues_nothing() {
         unsafe { libc::alarm(20) };
         let array = &mut arrays[0];
         let refused = [
-            is_forked(comm.all_reduce_in_place(stream, array, Sum)),
-            is_forked(comm.barrier(stream)),
-            is_forked(comm.send(stream, array, 1)),
+            is_forked(comm.on(stream).all_reduce(InPlace, array, Sum)),
+            is_forked(comm.on(stream).barrier()),
+            is_forked(comm.on(stream).send(array, 1)),
             is_forked(comm.group(stream, |group| group.broadcast(array, 0))),
             is_forked(comm.all_reduce_scalar(stream, 1, Sum)),
             is_forked(comm.split(Some(0), 0)),
@@ -66,7 +66,7 @@ fn a_forked_child_gets_an_error_and_enqueues_nothing() {
         "the number of the first call that went wrong"
     );
     for ((comm, stream), array) in all.iter().zip(&mut arrays) {
-        comm.all_reduce_in_place(stream, array, Sum).unwrap();
+        comm.on(stream).all_reduce(InPlace, array, Sum).unwrap();
     }
     assert_eq!(arrays[0].copy_to_host().unwrap().to_vec(), [2, 4]);
 }
@@ -76,7 +76,7 @@ fn waits_alone() -> Option<Duration> {
     let device = Device::open("host").ok()?;
     let all = Communicator::all_with(&vec![device.clone(); 2], &soon()).ok()?;
     let (stream, began) = (device.stream().ok()?, Instant::now());
-    all[0].barrier(&stream).ok()?;
+    all[0].on(&stream).barrier().ok()?;
     stream.synchronize().is_err().then(|| began.elapsed())
 }
 

@@ -7,7 +7,7 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, Max, Options, Sum};
+use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, InPlace, Max, Options, Sum};
 use gpumem_core::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ fn the_launchers_place_is_taken_and_others_are_refused() {
         assert_eq!(comm.size(), 2);
         let other = Communicator::join(comm.device(), &CommunicatorId::mpi(), 1 - comm.rank(), 2, &options());
         assert!(matches!(other.unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
-        comm.barrier(&stream).unwrap();
+        comm.on(&stream).barrier().unwrap();
         stream.synchronize().unwrap();
         comm.destroy().unwrap();
     });
@@ -59,13 +59,13 @@ fn a_disagreement_names_the_ranks_on_every_rank_and_later_operations_work() {
         for odd in 0..4 {
             let mut array = stream.to_device(&[1, 2, 3, 4]).unwrap();
             match (rank == odd, odd) {
-                (false, _) => comm.all_reduce_in_place(&stream, &mut array, Sum),
-                (true, 0) => comm.broadcast(&stream, &mut array, 2),
-                (true, 1) => comm.all_reduce_in_place(&stream, &mut array, Max),
+                (false, _) => comm.on(&stream).all_reduce(InPlace, &mut array, Sum),
+                (true, 0) => comm.on(&stream).broadcast(&mut array, 2),
+                (true, 1) => comm.on(&stream).all_reduce(InPlace, &mut array, Max),
                 (true, 2) => {
-                    comm.all_reduce_in_place(&stream, &mut array.slice_mut(ndarray::s![..2]).unwrap(), Sum)
+                    comm.on(&stream).all_reduce(InPlace, &mut array.slice_mut(ndarray::s![..2]).unwrap(), Sum)
                 }
-                (true, _) => comm.barrier(&stream),
+                (true, _) => comm.on(&stream).barrier(),
             }
             .unwrap();
             stream.synchronize().unwrap_err();
@@ -74,14 +74,14 @@ fn a_disagreement_names_the_ranks_on_every_rank_and_later_operations_work() {
             assert_eq!(others(&comm.failure().unwrap()), expected, "rank {rank}, {odd} differs");
             // Nothing was moved, and it is written anew.
             stream.fill(&mut array, 1).unwrap();
-            comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+            comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
             assert_eq!(array.copy_to_host().unwrap().to_vec(), [4; 4]);
         }
         // Sends and receives compare too.
         let mut array = stream.to_device(&[1, 2]).unwrap();
         match rank {
-            0 => comm.send(&stream, &array, 1).unwrap(),
-            1 => comm.receive(&stream, &mut array.slice_mut(ndarray::s![..1]).unwrap(), 0).unwrap(),
+            0 => comm.on(&stream).send(&array, 1).unwrap(),
+            1 => comm.on(&stream).receive(&mut array.slice_mut(ndarray::s![..1]).unwrap(), 0).unwrap(),
             _ => {}
         }
         let done = stream.synchronize();
@@ -99,8 +99,8 @@ fn operations_of_two_communicators_in_different_order_are_named() {
         let copy = comm.split(Some(0), 0).unwrap().unwrap();
         let (first, second) = if comm.rank() == 0 { (&comm, &copy) } else { (&copy, &comm) };
         let other = comm.device().stream().unwrap();
-        first.barrier(&stream).unwrap();
-        second.barrier(&other).unwrap();
+        first.on(&stream).barrier().unwrap();
+        second.on(&other).barrier().unwrap();
         stream.synchronize().unwrap_err();
         other.synchronize().unwrap_err();
         for each in [first, second] {
@@ -115,14 +115,14 @@ fn unequal_sends_are_errors_without_a_check() {
         let sent = stream.to_device(&[7; 4]).unwrap();
         let (mut more, mut less) = (stream.to_device(&[0; 9]).unwrap(), stream.to_device(&[0; 3]).unwrap());
         if comm.rank() == 0 {
-            comm.send(&stream, &sent, 1).unwrap();
-            comm.send(&stream, &sent, 1).unwrap();
+            comm.on(&stream).send(&sent, 1).unwrap();
+            comm.on(&stream).send(&sent, 1).unwrap();
             return stream.synchronize().unwrap();
         }
-        comm.receive(&stream, &mut more, 0).unwrap();
+        comm.on(&stream).receive(&mut more, 0).unwrap();
         stream.synchronize().unwrap_err();
         assert_eq!(others(&poisoned(more.copy_to_host())), [0]);
-        comm.receive(&stream, &mut less, 0).unwrap();
+        comm.on(&stream).receive(&mut less, 0).unwrap();
         stream.synchronize().unwrap_err();
         let cause = poisoned(less.copy_to_host()).cause;
         assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
@@ -136,7 +136,7 @@ fn a_rank_that_never_calls_is_named_in_time() {
         if comm.rank() != 1 {
             let began = Instant::now();
             let mut array = stream.to_device(&[1, 2]).unwrap();
-            soon.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+            soon.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
             stream.synchronize().unwrap_err();
             assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
             let failure = poisoned(array.copy_to_host());
@@ -148,10 +148,10 @@ fn a_rank_that_never_calls_is_named_in_time() {
             assert_eq!(array.copy_to_host().unwrap().to_vec(), [5, 5], "it was written anew");
         }
         // The communicator is dead on all ranks, and others work on.
-        comm.barrier(&stream).unwrap();
+        comm.on(&stream).barrier().unwrap();
         stream.synchronize().unwrap();
         std::thread::sleep(Duration::from_millis(300));
-        failed(soon.barrier(&stream));
+        failed(soon.on(&stream).barrier());
     });
 }
 
@@ -163,20 +163,20 @@ fn a_rank_that_aborts_leaves_or_fails_is_told_to_the_others() {
         let mut array = stream.to_device(&[1]).unwrap();
         if rank == 0 {
             aborted.abort();
-            failed(aborted.barrier(&stream));
+            failed(aborted.on(&stream).barrier());
         } else {
-            aborted.all_reduce_in_place(&stream, &mut array, Sum).ok();
+            aborted.on(&stream).all_reduce(InPlace, &mut array, Sum).ok();
             stream.synchronize().ok();
             assert_eq!(aborted.failure().unwrap().cause, CollectiveCause::Aborted { rank: 0 });
         }
         // What the rank that leaves has called takes place.
         let left = again(&comm, &options());
         let mut sum = stream.to_device(&[1]).unwrap();
-        left.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+        left.on(&stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
         if rank == 2 {
             drop(left);
         } else {
-            left.barrier(&stream).ok();
+            left.on(&stream).barrier().ok();
             stream.synchronize().ok();
             let cause = left.failure().unwrap().cause;
             assert!(matches!(cause, CollectiveCause::PeerLost { rank: 2, .. }), "{cause}");
@@ -193,7 +193,7 @@ fn a_rank_that_aborts_leaves_or_fails_is_told_to_the_others() {
                 stream.fill(&mut array, 7).unwrap();
             }
             // Refused at once if the failure is known by then: on its rank, and on others where all operations fail.
-            let called = failing.all_reduce_in_place(&stream, &mut array, Sum);
+            let called = failing.on(&stream).all_reduce(InPlace, &mut array, Sum);
             assert!(called.is_ok() || rank == 1 || !check);
             if called.is_ok() || rank == 1 {
                 stream.synchronize().unwrap_err();
@@ -205,11 +205,11 @@ fn a_rank_that_aborts_leaves_or_fails_is_told_to_the_others() {
             }
             stream.fill(&mut array, 1).unwrap();
             if check {
-                failing.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+                failing.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
                 assert_eq!(array.copy_to_host().unwrap().to_vec(), [3, 3], "later operations work");
             }
         }
-        comm.barrier(&stream).unwrap();
+        comm.on(&stream).barrier().unwrap();
         stream.synchronize().unwrap();
     });
 }
@@ -221,9 +221,9 @@ fn a_failure_is_told_though_all_ranks_have_dropped_the_communicator() {
         let mut array = stream.to_device(&[1, 2]).unwrap();
         if comm.rank() == 1 {
             // The others do not call it.
-            holding.broadcast(&stream, &mut array, 0).unwrap();
+            holding.on(&stream).broadcast(&mut array, 0).unwrap();
         }
-        failing.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+        failing.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         drop(failing);
         if comm.rank() == 1 {
             std::thread::sleep(Duration::from_millis(200));
@@ -234,7 +234,7 @@ fn a_failure_is_told_though_all_ranks_have_dropped_the_communicator() {
             let cause = poisoned(array.copy_to_host()).cause;
             assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
         }
-        comm.barrier(&comm.device().stream().unwrap()).unwrap();
+        comm.on(&comm.device().stream().unwrap()).barrier().unwrap();
     });
 }
 
@@ -245,9 +245,9 @@ fn what_is_in_flight_may_be_dropped_or_forgotten() {
         let source = stream.to_device(&[rank as i32; 1000]).unwrap();
         let mut sum = stream.device_array::<i32, _>(1000).unwrap();
         let part = comm.split(Some(0), 0).unwrap().unwrap();
-        part.all_reduce(&stream, &source, &mut sum, Sum).unwrap();
+        part.on(&stream).all_reduce(&source, &mut sum, Sum).unwrap();
         let mut lost = stream.device_array::<i32, _>((20, 50)).unwrap();
-        part.all_reduce_in_place(&stream, &mut lost.view_mut().reversed_axes(), Sum).unwrap();
+        part.on(&stream).all_reduce(InPlace, &mut lost.view_mut().reversed_axes(), Sum).unwrap();
         match rank {
             0 => drop((source, part)),
             1 => std::mem::forget(source),
@@ -267,13 +267,13 @@ fn streams_of_one_rank_may_come_in_any_order() {
         let (mut first, mut second) = (stream.to_device(&[1]).unwrap(), other.to_device(&[10]).unwrap());
         // The first operation begins late on one of the ranks.
         if comm.rank() == 0 {
-            late.barrier(&stream).unwrap();
+            late.on(&stream).barrier().unwrap();
         }
-        comm.all_reduce_in_place(&stream, &mut first, Sum).unwrap();
-        comm.all_reduce_in_place(&other, &mut second, Sum).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut first, Sum).unwrap();
+        comm.on(&other).all_reduce(InPlace, &mut second, Sum).unwrap();
         if comm.rank() == 1 {
             std::thread::sleep(Duration::from_millis(50));
-            late.barrier(&comm.device().stream().unwrap()).unwrap();
+            late.on(&comm.device().stream().unwrap()).barrier().unwrap();
         }
         assert_eq!((first.get(0).unwrap(), second.get(0).unwrap()), (2, 20));
     });
@@ -295,7 +295,7 @@ fn splits_of_two_threads_do_not_wait_for_each_other() {
                 assert_eq!((part.rank() as i64, part.size()), (1 - rank, 2));
             }
         });
-        comm.barrier(&stream).unwrap();
+        comm.on(&stream).barrier().unwrap();
         stream.synchronize().unwrap();
     });
 }
@@ -336,7 +336,7 @@ fn a_killed_rank_is_named_and_the_others_end_by_themselves() {
     let comm = again(&patient, &Options::new().timeout(Duration::from_secs(1)));
     drop(patient);
     let mut array = stream.to_device(&vec![1.0_f32; 1 << 20]).unwrap();
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     stream.synchronize().unwrap();
     if comm.rank() == 1 {
         // In the middle of the next operation, as far as the others can tell.
@@ -348,7 +348,7 @@ fn a_killed_rank_is_named_and_the_others_end_by_themselves() {
     }
     std::fs::write(folder.join(comm.rank().to_string()), "").unwrap();
     let began = Instant::now();
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     stream.synchronize().unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     match poisoned(array.copy_to_host()).cause {
@@ -394,12 +394,12 @@ fn mpi_that_another_library_has_initialised_is_used_and_left_to_it() {
     let library = initialise(4096);
     let (comm, stream) = own(&options(), place);
     let mut array = stream.to_device(&[1]).unwrap();
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     assert_eq!(array.get(0).unwrap(), 2);
     // The other library ends MPI, with communicators that are in use. What comes later is a typed error.
     let others: Vec<Comm> = (0..8).map(|_| again(&comm, &options())).collect();
     for other in &others {
-        other.barrier(&stream).unwrap();
+        other.on(&stream).barrier().unwrap();
     }
     stream.synchronize().unwrap();
     // MPICH 5 takes no locks from the first step of `MPI_Finalize` on, before it tells the engine: a call of the engine's thread
@@ -407,7 +407,7 @@ fn mpi_that_another_library_has_initialised_is_used_and_left_to_it() {
     std::thread::sleep(Duration::from_millis(50));
     call(&library, b"MPI_Finalize\0");
     for comm in others.iter().chain([&comm]) {
-        comm.barrier(&stream).unwrap_err();
+        comm.on(&stream).barrier().unwrap_err();
         let cause = comm.failure().unwrap().cause;
         assert!(matches!(cause, CollectiveCause::PeerLost { .. }), "{cause}");
     }
@@ -485,7 +485,7 @@ fn the_environment_of_the_launcher_makes_a_communicator() {
         assert!(process.local_rank.is_none_or(|rank| rank < 3));
         let comm = Communicator::from_environment_with(other.device(), &options()).unwrap();
         let mut sum = stream.to_device(&[comm.rank() as f64]).unwrap();
-        comm.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
         assert_eq!(sum.get(0).unwrap(), 3.0);
     });
 }

@@ -57,7 +57,7 @@ fn exchange(place: (usize, usize)) {
     let (rank, stream) = (comm.rank(), device.stream().unwrap());
     let own = stream.to_device(&[machines::number().unwrap()]).unwrap();
     let mut numbers = stream.device_array::<u64, _>(4).unwrap();
-    comm.all_gather(&stream, &own, &mut numbers).unwrap();
+    comm.on(&stream).all_gather(&own, &mut numbers).unwrap();
     let numbers = numbers.copy_to_host().unwrap().to_vec();
     assert!(numbers[0] == numbers[1] && numbers[2] == numbers[3] && numbers[0] != numbers[3], "{numbers:?}");
 
@@ -68,7 +68,7 @@ fn exchange(place: (usize, usize)) {
         group.receive(&mut from_other, other)
     })
     .unwrap();
-    comm.all_reduce_in_place(&stream, &mut array, gpumem_collectives::Sum).unwrap();
+    comm.on(&stream).all_reduce(gpumem_collectives::InPlace, &mut array, gpumem_collectives::Sum).unwrap();
     assert!(from_other.copy_to_host().unwrap().iter().all(|value| *value == other as i32));
     assert!(array.copy_to_host().unwrap().iter().all(|value| *value == 6));
 }

@@ -110,7 +110,8 @@ fn reduce_without_a_thread() -> (Option<gpumem::Error>, impl Sized) {
     let mut array = stream.to_device(&[1u32, 2, 3]).unwrap();
     stream.synchronize().unwrap();
     let before = limit_address_space();
-    let ended = ranks[0].all_reduce_in_place(&stream, &mut array, gpumem::collectives::Sum);
+    let ended =
+        ranks[0].on(&stream).all_reduce(gpumem::collectives::InPlace, &mut array, gpumem::collectives::Sum);
     let ended = ended.and_then(|()| stream.synchronize());
     set_limit(before);
     (ended.err(), (ranks, stream, array))

@@ -44,7 +44,7 @@ mod tests {
         let all = unsafe { Span::new(memory.as_mut_ptr().expose_provenance(), memory.len()) };
         let part = |at: [usize; 2]| {
             let [source, destination] = at.map(|at| all.part(at, 1).unwrap());
-            let call = Call::new::<u8>(Kind::AllReduce, 1).computing::<u8, Sum>();
+            let call = Call::new::<u8>(Kind::AllReduce, 1).computing::<u8, _>(Sum);
             (Fingerprint::new(&call, Vec::new()), Part { call, source, destination })
         };
         assert_eq!(agreed(&[5, 6], vec![part([0, 1]), part([2, 3])]).map(|moves| moves.len()).ok(), Some(1));

@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn part(kind: Kind, count: usize, (source, destination): (Span, Span)) -> Part {
-        Part { call: Call::new::<u8>(kind, count).computing::<u8, Sum>(), source, destination }
+        Part { call: Call::new::<u8>(kind, count).computing::<u8, _>(Sum), source, destination }
     }
 
     #[test]

@@ -39,15 +39,15 @@ mod tests {
     use half::bf16;
     use num_complex::Complex;
 
-    fn of<T: Element, R: Reduction<T>>() -> Option<(Type, usize, Operation)> {
-        computed(&Call::new::<T>(Kind::AllReduce, 1).computing::<T, R>())
+    fn of<T: Element>(reduction: impl Reduction<T>) -> Option<(Type, usize, Operation)> {
+        computed(&Call::new::<T>(Kind::AllReduce, 1).computing::<T, _>(reduction))
     }
 
     #[test]
     fn complex_numbers_are_two_numbers() {
-        assert_eq!(of::<Complex<f64>, Sum>(), Some((Type::ncclFloat64, 2, Operation::ncclSum)));
-        assert_eq!(of::<Complex<f32>, Average>(), Some((Type::ncclFloat32, 2, Operation::ncclAvg)));
-        assert_eq!(of::<bf16, Max>(), Some((Type::ncclBfloat16, 1, Operation::ncclMax)));
-        assert_eq!(of::<u8, Product>(), Some((Type::ncclUint8, 1, Operation::ncclProd)));
+        assert_eq!(of::<Complex<f64>>(Sum), Some((Type::ncclFloat64, 2, Operation::ncclSum)));
+        assert_eq!(of::<Complex<f32>>(Average), Some((Type::ncclFloat32, 2, Operation::ncclAvg)));
+        assert_eq!(of::<bf16>(Max), Some((Type::ncclBfloat16, 1, Operation::ncclMax)));
+        assert_eq!(of::<u8>(Product), Some((Type::ncclUint8, 1, Operation::ncclProd)));
     }
 }

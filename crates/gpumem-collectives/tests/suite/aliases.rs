@@ -2,7 +2,7 @@
 //! written, before any rank hears of the operation.
 
 use crate::common::*;
-use gpumem_collectives::{Communicator, Sum};
+use gpumem_collectives::{Communicator, InPlace, Sum};
 use gpumem_core::{CollectiveCause, ErrorKind, Result};
 use gpumem_runtime::{DeviceArray, ImportedArray};
 use ndarray::{Ix1, s};
@@ -42,19 +42,22 @@ fn no_operation_takes_an_array_and_a_second_handle_of_it() {
         // The whole, a part of it, and one that is off by an element.
         let (low, high) = (second.slice(s![..4]).unwrap(), second.slice(s![4..]).unwrap());
         let (six, seven) = (second.slice(s![..6]).unwrap(), second.slice(s![..7]).unwrap());
-        refused("all_reduce", comm.all_reduce(stream, &second, &mut array, Sum));
-        refused("all_reduce", comm.all_reduce(stream, &seven, &mut array.slice_mut(s![1..]).unwrap(), Sum));
-        refused("reduce", comm.reduce(stream, &second, Some(array.view_mut()), Sum, own));
-        refused("all_gather", comm.all_gather(stream, &low, &mut array));
-        refused("all_gather", comm.all_gather(stream, &high, &mut array));
-        refused("all_gather_v", comm.all_gather_v(stream, &low, (&mut array, &[4, 4])));
+        refused("all_reduce", comm.on(stream).all_reduce(&second, &mut array, Sum));
+        refused(
+            "all_reduce",
+            comm.on(stream).all_reduce(&seven, &mut array.slice_mut(s![1..]).unwrap(), Sum),
+        );
+        refused("reduce", comm.on(stream).reduce(&second, Some(array.view_mut()), Sum, own));
+        refused("all_gather", comm.on(stream).all_gather(&low, &mut array));
+        refused("all_gather", comm.on(stream).all_gather(&high, &mut array));
+        refused("all_gather_v", comm.on(stream).all_gather_v(&low, (&mut array, &[4, 4])));
         let mut part = array.slice_mut(s![2..6]).unwrap();
-        refused("reduce_scatter", comm.reduce_scatter(stream, &second, &mut part, Sum));
-        refused("scatter", comm.scatter(stream, Some(second.view()), &mut part, own));
-        refused("gather", comm.gather(stream, &low, Some(array.view_mut()), own));
-        refused("all_to_all", comm.all_to_all(stream, &second, &mut array));
-        refused("all_to_all", comm.all_to_all(stream, &six, &mut array.slice_mut(s![2..]).unwrap()));
-        refused("all_to_all_v", comm.all_to_all_v(stream, (&second, &[4, 4]), (&mut array, &[4, 4])));
+        refused("reduce_scatter", comm.on(stream).reduce_scatter(&second, &mut part, Sum));
+        refused("scatter", comm.on(stream).scatter(Some(second.view()), &mut part, own));
+        refused("gather", comm.on(stream).gather(&low, Some(array.view_mut()), own));
+        refused("all_to_all", comm.on(stream).all_to_all(&second, &mut array));
+        refused("all_to_all", comm.on(stream).all_to_all(&six, &mut array.slice_mut(s![2..]).unwrap()));
+        refused("all_to_all_v", comm.on(stream).all_to_all_v((&second, &[4, 4]), (&mut array, &[4, 4])));
         // The operations of a group run at the same time.
         let exchanged = comm.group(stream, |group| {
             group.receive(&mut array, 1 - own)?;
@@ -62,7 +65,7 @@ fn no_operation_takes_an_array_and_a_second_handle_of_it() {
         });
         refused("receive and send", exchanged);
         let read = comm.group(stream, |group| {
-            group.all_reduce_in_place(&mut array, Sum)?;
+            group.all_reduce(InPlace, &mut array, Sum)?;
             group.all_reduce(&second, &mut other, Sum)
         });
         refused("in place, and read by another operation", read);
@@ -120,23 +123,23 @@ fn operations_in_place_take_an_array_that_has_a_second_handle() {
         }
     };
     let twofold = [0, 2, 4, 6, 8, 10, 12, 14];
-    together(&|comm, stream, array, _| comm.all_reduce_in_place(stream, array, Sum), [(0, &twofold); 2]);
+    together(&|comm, stream, array, _| comm.on(stream).all_reduce(InPlace, array, Sum), [(0, &twofold); 2]);
     let fourfold = [0, 4, 8, 12, 16, 20, 24, 28];
     together(
-        &|comm, stream, array, _| comm.reduce_in_place(stream, array, Sum, 1),
+        &|comm, stream, array, _| comm.on(stream).reduce(InPlace, Some(array.view_mut()), Sum, 1),
         [(0, &twofold), (0, &fourfold)],
     );
     let gathered = [0, 2, 4, 6, 16, 20, 24, 28];
-    together(&|comm, stream, array, _| comm.all_gather_in_place(stream, array), [(0, &gathered); 2]);
+    together(&|comm, stream, array, _| comm.on(stream).all_gather(InPlace, array), [(0, &gathered); 2]);
     together(
-        &|comm, stream, array, _| comm.reduce_scatter_in_place(stream, array, Sum),
+        &|comm, stream, array, _| comm.on(stream).reduce_scatter(InPlace, array, Sum),
         [(0, &[0, 4, 8, 12]), (4, &[32, 40, 48, 56])],
     );
-    together(&|comm, stream, array, _| comm.broadcast(stream, array, 0), [(0, &[0, 4, 8, 12]); 2]);
+    together(&|comm, stream, array, _| comm.on(stream).broadcast(array, 0), [(0, &[0, 4, 8, 12]); 2]);
     // Two parts that lie apart are two arrays.
     together(
         &|comm, stream, array, second| {
-            comm.all_reduce(stream, &second.slice(s![..4])?, &mut array.slice_mut(s![4..])?, Sum)
+            comm.on(stream).all_reduce(&second.slice(s![..4])?, &mut array.slice_mut(s![4..])?, Sum)
         },
         [(4, &[0, 8, 16, 24]); 2],
     );
@@ -156,7 +159,7 @@ fn operations_in_place_take_an_array_that_has_a_second_handle() {
     );
     // Elements that are packed are read before anything is written.
     together(
-        &|comm, stream, array, second| comm.all_reduce(stream, &second.slice(s![..;-1])?, array, Sum),
+        &|comm, stream, array, second| comm.on(stream).all_reduce(&second.slice(s![..;-1])?, array, Sum),
         [(0, &[48, 32, 16, 0, 24, 16, 8, 0]); 2],
     );
 }

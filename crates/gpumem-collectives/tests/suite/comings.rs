@@ -1,7 +1,7 @@
 //! Ranks that join when others have left, that give a split up, and numbers of ranks that no process has.
 
 use crate::common::*;
-use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, Options, Sum};
+use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, InPlace, Options, Sum};
 use gpumem_core::ErrorKind;
 use gpumem_host::{Injection, Operation};
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn told(joins_late: bool, fails: bool) -> CollectiveCause {
             stream.fill(&mut array, 7).unwrap();
         }
         // The failure may be known by now: then the others have been told of it.
-        let _ = comm.all_reduce_in_place(&stream, &mut array, Sum);
+        let _ = comm.on(&stream).all_reduce(InPlace, &mut array, Sum);
         arrays.push((array, stream));
     }
     if fails {
@@ -41,7 +41,7 @@ fn told(joins_late: bool, fails: bool) -> CollectiveCause {
     let late = early.unwrap_or_else(|| join(2));
     let stream = device.stream().unwrap();
     let mut array = stream.to_device(&[1, 2]).unwrap();
-    let called = late.all_reduce_in_place(&stream, &mut array, Sum);
+    let called = late.on(&stream).all_reduce(InPlace, &mut array, Sum);
     called.and_then(|()| array.copy_to_host().map(drop)).unwrap_err();
     late.failure().unwrap().cause
 }
@@ -121,7 +121,7 @@ fn ranks_do_not_wait_for_one_that_leaves_its_part_of_a_split() {
         let part = first.split(Some(0), 0);
         let _ranks = split.join().unwrap().unwrap_err();
         // It has given the split up before this rank came to it, or left its part afterwards.
-        let cause = failed(part.and_then(|part| part.unwrap().barrier(&stream))).cause;
+        let cause = failed(part.and_then(|part| part.unwrap().on(&stream).barrier())).cause;
         assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
     });
 }

@@ -1,7 +1,7 @@
 //! Groups that fail: none of their operations is met by one that is called later.
 
 use crate::common::*;
-use gpumem_collectives::{CollectiveCause, Communicator, Options, Sum};
+use gpumem_collectives::{CollectiveCause, Communicator, InPlace, Options, Sum};
 use gpumem_core::ErrorKind;
 use gpumem_host::{Injection, Operation};
 use std::time::Duration;
@@ -23,8 +23,8 @@ fn a_group_that_fails_leaves_no_operation_for_the_next_call() {
             .zip(firsts.iter_mut().zip(&mut seconds))
             .map(|((comm, stream), (first, second))| {
                 comm.group(stream, |group| {
-                    group.all_reduce_in_place(first, Sum)?;
-                    group.all_reduce_in_place(second, Sum)
+                    group.all_reduce(InPlace, first, Sum)?;
+                    group.all_reduce(InPlace, second, Sum)
                 })
             })
             .collect();
@@ -34,7 +34,7 @@ fn a_group_that_fails_leaves_no_operation_for_the_next_call() {
         assert_eq!(all[1].0.failure(), Some(failure), "{seed:?}");
         let mut next = [array(0, 4, 1000), array(1, 4, 2000)];
         for ((comm, stream), array) in all.iter().zip(&mut next).rev() {
-            comm.all_reduce_in_place(stream, array, Sum).unwrap();
+            comm.on(stream).all_reduce(InPlace, array, Sum).unwrap();
         }
         for (rank, next) in next.iter().enumerate() {
             assert_eq!(next.copy_to_host().unwrap().to_vec(), [3000; 4], "rank {rank}, {seed:?}");
@@ -56,10 +56,10 @@ fn a_group_with_a_rank_that_has_left_leaves_no_send_for_the_next_call() {
             group.send(&wrong, 1)
         });
         assert!(matches!(failed(grouped).cause, CollectiveCause::PeerLost { rank: 2, .. }), "{seed:?}");
-        first.send(to, &right, 1).unwrap();
+        first.on(to).send(&right, 1).unwrap();
         let [lost, found] = &mut received;
-        let _told = second.receive(from, lost, 0);
-        second.receive(from, found, 0).unwrap();
+        let _told = second.on(from).receive(lost, 0);
+        second.on(from).receive(found, 0).unwrap();
         assert_eq!(received[1].get(0).unwrap(), 2, "{seed:?}");
         assert!(received[0].get(0).is_err(), "{seed:?}");
     }
@@ -79,7 +79,7 @@ fn a_rank_that_fails_in_a_group_of_all_holds_no_other_rank_back() {
         let sum = |arrays: &mut [_]| {
             Communicator::group_all(&ends, |groups| {
                 let mut each = groups.iter_mut().zip(arrays);
-                each.try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+                each.try_for_each(|(group, array)| group.all_reduce(InPlace, array, Sum))
             })
         };
         let refused = sum(&mut arrays).unwrap_err();
@@ -101,7 +101,7 @@ fn a_rank_gets_what_it_receives_where_another_of_the_same_thread_fails() {
         let [(first, to), (second, other), (third, from)] = &all[..] else { panic!("three ranks are left") };
         for step in [1, 2] {
             let (sent, lost) = (from.to_device(&[7, 8]).unwrap(), other.to_device(&[9]).unwrap());
-            third.send(from, &sent, 0).unwrap();
+            third.on(from).send(&sent, 0).unwrap();
             let mut received = to.device_array::<i32, _>(4).unwrap();
             let mut places = received.slice_mut(ndarray::s![..2 * step;step as isize]).unwrap();
             let grouped = Communicator::group_all(&[(first, to), (second, other)], |groups| {

@@ -1,7 +1,7 @@
 //! Wrong calls are one typed error each and enqueue nothing; what is in flight may be dropped or forgotten.
 
 use crate::common::*;
-use gpumem_collectives::{Communicator, CommunicatorId, Options, Sum};
+use gpumem_collectives::{Communicator, CommunicatorId, InPlace, Options, Sum};
 use gpumem_core::{ErrorKind, LayoutError, MemoryKind, Result};
 use std::{collections::BTreeSet, sync::mpsc, time::Duration};
 
@@ -32,34 +32,34 @@ fn wrong_arguments_are_one_typed_error_and_enqueue_nothing() {
     let shapes =
         |result| is(|kind| matches!(kind, ErrorKind::Layout(LayoutError::ShapeMismatch { .. })), result);
     let wrong = |result| is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), result);
-    invalid(comm.broadcast(stream, &mut a, 2));
-    invalid(comm.reduce_in_place(stream, &mut a, Sum, 2));
-    invalid(comm.send(stream, &a, 2));
-    invalid(comm.receive(stream, &mut a, 2));
-    invalid(comm.send(stream, &a, 0));
-    invalid(comm.receive(stream, &mut a, 0));
-    invalid(comm.all_gather_in_place(stream, &mut b));
-    invalid(comm.gather(stream, &a, None, 0));
-    invalid(comm.all_to_all_v(stream, (&b, &[1, 1]), (&mut a, &[1, 1])));
+    invalid(comm.on(stream).broadcast(&mut a, 2));
+    invalid(comm.on(stream).reduce(InPlace, Some(a.view_mut()), Sum, 2));
+    invalid(comm.on(stream).send(&a, 2));
+    invalid(comm.on(stream).receive(&mut a, 2));
+    invalid(comm.on(stream).send(&a, 0));
+    invalid(comm.on(stream).receive(&mut a, 0));
+    invalid(comm.on(stream).all_gather(InPlace, &mut b));
+    invalid(comm.on(stream).gather(&a, None, 0));
+    invalid(comm.on(stream).all_to_all_v((&b, &[1, 1]), (&mut a, &[1, 1])));
     // To itself a rank sends what it receives from itself.
-    invalid(comm.all_to_all_v(stream, (&a, &[2, 0]), (&mut b, &[1, 2])));
-    invalid(comm.all_gather_v(stream, &a, (&mut b, &[2, 2])));
-    invalid(comm.all_gather_v(stream, &a, (&mut b, &[3])));
-    shapes(comm.all_gather_v(stream, &a, (&mut b, &[1, 2])));
-    shapes(comm.all_reduce(stream, &a, &mut b, Sum));
-    shapes(comm.all_gather(stream, &a, &mut b));
-    shapes(comm.reduce_scatter(stream, &b, &mut a, Sum));
-    wrong(comm.barrier(&theirs));
-    wrong(comm.broadcast(stream, &mut foreign, 0));
-    wrong(comm.all_reduce(stream, &foreign, &mut a, Sum));
+    invalid(comm.on(stream).all_to_all_v((&a, &[2, 0]), (&mut b, &[1, 2])));
+    invalid(comm.on(stream).all_gather_v(&a, (&mut b, &[2, 2])));
+    invalid(comm.on(stream).all_gather_v(&a, (&mut b, &[3])));
+    shapes(comm.on(stream).all_gather_v(&a, (&mut b, &[1, 2])));
+    shapes(comm.on(stream).all_reduce(&a, &mut b, Sum));
+    shapes(comm.on(stream).all_gather(&a, &mut b));
+    shapes(comm.on(stream).reduce_scatter(&b, &mut a, Sum));
+    wrong(comm.on(&theirs).barrier());
+    wrong(comm.on(stream).broadcast(&mut foreign, 0));
+    wrong(comm.on(stream).all_reduce(&foreign, &mut a, Sum));
     wrong(comm.all_reduce_scalar(&theirs, 1.0, Sum).map(drop));
     assert_eq!(stream.submission_index(), before);
     assert_eq!((comm.failure(), comm.recent()), (None, Vec::new()));
     // The other rank has heard of nothing.
     let (theirs, their_stream) = &all[1];
     let mut own = their_stream.to_device(&[10, 20]).unwrap();
-    comm.all_reduce_in_place(stream, &mut a, Sum).unwrap();
-    theirs.all_reduce_in_place(their_stream, &mut own, Sum).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut a, Sum).unwrap();
+    theirs.on(their_stream).all_reduce(InPlace, &mut own, Sum).unwrap();
     assert_eq!(a.copy_to_host().unwrap().to_vec(), [11, 22]);
 }
 
@@ -71,8 +71,8 @@ fn a_wrong_array_of_one_rank_enqueues_nothing_for_the_others() {
     let mut foreign = all[0].1.to_device(&[3, 4]).unwrap();
     let before = all[0].1.submission_index();
     let called = Communicator::group_all(&ends, |groups| {
-        groups[0].all_reduce_in_place(&mut own, Sum)?;
-        groups[1].all_reduce_in_place(&mut foreign, Sum)
+        groups[0].all_reduce(InPlace, &mut own, Sum)?;
+        groups[1].all_reduce(InPlace, &mut foreign, Sum)
     });
     is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), called);
     assert_eq!(all[0].1.submission_index(), before);
@@ -99,9 +99,9 @@ fn arrays_and_streams_from_before_a_reset_are_stale() {
     // SAFETY: nothing else uses the device.
     unsafe { comm.device().reset() }.unwrap();
     let stale = |result| is(|kind| matches!(kind, ErrorKind::Stale { .. }), result);
-    stale(comm.all_reduce_in_place(stream, &mut array, Sum));
+    stale(comm.on(stream).all_reduce(InPlace, &mut array, Sum));
     let new = comm.device().stream().unwrap();
-    stale(comm.broadcast(&new, &mut array, 0));
+    stale(comm.on(&new).broadcast(&mut array, 0));
     assert_eq!(comm.recent(), []);
 }
 
@@ -115,7 +115,7 @@ fn a_callback_may_call_what_waits_for_nothing() {
     stream
         .add_callback(move |_| {
             let before = second.submission_index();
-            let called = comm.all_reduce_in_place(&second, &mut array, Sum);
+            let called = comm.on(&second).all_reduce(InPlace, &mut array, Sum);
             let scalar = comm.all_reduce_scalar(&second, 1, Sum).map(drop);
             let split = comm.split(Some(0), 0).map(drop);
             let enqueued = second.submission_index() > before;
@@ -151,7 +151,7 @@ fn what_is_dropped_or_forgotten_in_flight_is_not_reused_and_leaks_nothing_else()
             let source = stream.to_device(&vec![1_i32; LEN]).unwrap();
             let mut destination = stream.device_array::<i32, _>(LEN).unwrap();
             stream.synchronize().unwrap();
-            comm.all_reduce(&stream, &source, &mut destination, Sum).unwrap();
+            comm.on(&stream).all_reduce(&source, &mut destination, Sum).unwrap();
             let places = BTreeSet::from([source.address(), destination.address()]);
             let (mut comm, mut stream) = (Some(comm), Some(stream));
             let (mut source, mut destination) = (Some(source), Some(destination));
@@ -173,7 +173,7 @@ fn what_is_dropped_or_forgotten_in_flight_is_not_reused_and_leaks_nothing_else()
             }
             let (theirs, their_stream) = &all[0];
             let mut array = their_stream.to_device(&vec![2_i32; LEN]).unwrap();
-            theirs.all_reduce_in_place(their_stream, &mut array, Sum).unwrap();
+            theirs.on(their_stream).all_reduce(InPlace, &mut array, Sum).unwrap();
             assert_eq!(array.get(LEN - 1).unwrap(), 3, "{lost}: the other rank has the sum");
             if let Some(destination) = &destination {
                 assert_eq!(destination.copy_to_host().unwrap().to_vec(), vec![3; LEN], "{lost}");
@@ -203,7 +203,7 @@ fn disjoint_halves_of_an_array_do_not_wait_for_each_other() {
     let mut array = stream.to_device(&[1, 2, 3, 4]).unwrap();
     stream.synchronize().unwrap();
     let (mut left, mut right) = array.split_at_mut(0, 2).unwrap();
-    comm.all_reduce_in_place(stream, &mut left, Sum).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut left, Sum).unwrap();
     let waits = || comm.device().counters().waits;
     let before = waits();
     other.fill(&mut right, 7).unwrap();
@@ -214,7 +214,7 @@ fn disjoint_halves_of_an_array_do_not_wait_for_each_other() {
     assert_eq!(waits(), before + 1, "the same half waits");
     let (theirs, their_stream) = &all[1];
     let mut part = their_stream.to_device(&[10, 20]).unwrap();
-    theirs.all_reduce_in_place(their_stream, &mut part, Sum).unwrap();
+    theirs.on(their_stream).all_reduce(InPlace, &mut part, Sum).unwrap();
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [11, 8, 7, 7]);
 }
 
@@ -231,7 +231,7 @@ fn types_of_one_name_are_different_types() {
             let (comm, stream) = &all[0];
             let source = stream.to_device(&[Item(u64::MAX); 8]).unwrap();
             let mut destination = stream.device_array::<Item, _>(16).unwrap();
-            comm.all_gather(stream, &source, &mut destination).and_then(|()| stream.synchronize())
+            comm.on(stream).all_gather(&source, &mut destination).and_then(|()| stream.synchronize())
         });
         let narrow = scope.spawn(|| {
             #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -240,7 +240,7 @@ fn types_of_one_name_are_different_types() {
             let (comm, stream) = &all[1];
             let source = stream.to_device(&[Item(7); 8]).unwrap();
             let mut destination = stream.device_array::<Item, _>(16).unwrap();
-            comm.all_gather(stream, &source, &mut destination).and_then(|()| stream.synchronize())
+            comm.on(stream).all_gather(&source, &mut destination).and_then(|()| stream.synchronize())
         });
         vec![wide.join().unwrap(), narrow.join().unwrap()]
     });

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use bytemuck::{Pod, Zeroable};
-use gpumem_collectives::{Average, Max, Min, Product, Reduction, Sum};
+use gpumem_collectives::{Average, InPlace, Max, Min, Product, Reduction, Sum};
 use gpumem_core::Element;
 use gpumem_runtime::{DeviceArray, DeviceView, DeviceViewMut};
 use half::{bf16, f16};
@@ -126,30 +126,30 @@ impl<T: Element + PartialEq + Debug> Case<T> {
             for root in [0, n - 1] {
                 let mut expected = vec![own[root].clone(); n];
                 self.check("broadcast", &own, &own, &expected, |comm, stream, _, to| {
-                    comm.broadcast(stream, &mut to.view_mut(), root)
+                    comm.on(stream).broadcast(&mut to.view_mut(), root)
                 });
                 expected = all_none.clone();
                 expected[root] = whole.clone();
                 self.check("gather", &own, &all_none, &expected, |comm, stream, from, to| {
                     let destination = (comm.rank() == root).then(|| to.view_mut());
-                    comm.gather(stream, &from.view(), destination, root)
+                    comm.on(stream).gather(&from.view(), destination, root)
                 });
                 let wholes = vec![whole.clone(); n];
                 self.check("scatter", &wholes, &none, &own, |comm, stream, from, to| {
                     let source = (comm.rank() == root).then(|| from.view());
-                    comm.scatter(stream, source, &mut to.view_mut(), root)
+                    comm.on(stream).scatter(source, &mut to.view_mut(), root)
                 });
             }
             let wholes = vec![whole.clone(); n];
             self.check("all_gather", &own, &all_none, &wholes, |comm, stream, from, to| {
-                comm.all_gather(stream, &from.view(), &mut to.view_mut())
+                comm.on(stream).all_gather(&from.view(), &mut to.view_mut())
             });
             let mut in_place = all_none.clone();
             for (rank, array) in in_place.iter_mut().enumerate() {
                 array.slice_mut(s![shape.0 * rank..shape.0 * (rank + 1), ..]).assign(&own[rank]);
             }
             self.check("all_gather in place", &own, &in_place, &wholes, |comm, stream, _, to| {
-                comm.all_gather_in_place(stream, &mut to.view_mut())
+                comm.on(stream).all_gather(InPlace, &mut to.view_mut())
             });
             let sent = self.values(wide);
             let block = |array: &Array2<T>, rank: usize| {
@@ -163,7 +163,7 @@ impl<T: Element + PartialEq + Debug> Case<T> {
                 })
                 .collect();
             self.check("all_to_all", &sent, &all_none, &exchanged, |comm, stream, from, to| {
-                comm.all_to_all(stream, &from.view(), &mut to.view_mut())
+                comm.on(stream).all_to_all(&from.view(), &mut to.view_mut())
             });
             self.check("send and receive", &own, &none, &rotated(&own), |comm, stream, from, to| {
                 let (next, before) = ((comm.rank() + 1) % n, (comm.rank() + n - 1) % n);
@@ -197,14 +197,14 @@ impl<T: Element + PartialEq + Debug> Case<T> {
             .collect();
         self.check("all_to_all_v", &sent, &none, &received, |comm, stream, from, to| {
             let counts = counts(comm.rank());
-            comm.all_to_all_v(stream, (&from.view(), &counts), (&mut to.view_mut(), &counts))
+            comm.on(stream).all_to_all_v((&from.view(), &counts), (&mut to.view_mut(), &counts))
         });
         // Rank 1 has no rows.
         let counts: Vec<usize> = (0..n).map(|rank| if rank == 1 { 0 } else { rank + 2 }).collect();
         let own: Vec<_> = counts.iter().map(|rows| self.values((*rows, 3))[rows % n].clone()).collect();
         let all = concatenate(Axis(0), &own.iter().map(|block| block.view()).collect::<Vec<_>>()).unwrap();
         self.check("all_gather_v", &own, &self.zeros(all.dim()), &vec![all; n], |comm, stream, from, to| {
-            comm.all_gather_v(stream, &from.view(), (&mut to.view_mut(), &counts))
+            comm.on(stream).all_gather_v(&from.view(), (&mut to.view_mut(), &counts))
         });
     }
 
@@ -218,22 +218,22 @@ impl<T: Element + PartialEq + Debug> Case<T> {
             let total = Array2::from_shape_fn(shape, |index| at(&own, index));
             let (none, totals) = (self.zeros(shape), vec![total.clone(); n]);
             self.check("all_reduce", &own, &none, &totals, |comm, stream, from, to| {
-                comm.all_reduce(stream, &from.view(), &mut to.view_mut(), reduction)
+                comm.on(stream).all_reduce(&from.view(), &mut to.view_mut(), reduction)
             });
             self.check("all_reduce in place", &own, &own, &totals, |comm, stream, _, to| {
-                comm.all_reduce_in_place(stream, &mut to.view_mut(), reduction)
+                comm.on(stream).all_reduce(InPlace, &mut to.view_mut(), reduction)
             });
             let root = n / 2;
             let mut expected = none.clone();
             expected[root] = total.clone();
             self.check("reduce", &own, &none, &expected, |comm, stream, from, to| {
                 let destination = (comm.rank() == root).then(|| to.view_mut());
-                comm.reduce(stream, &from.view(), destination, reduction, root)
+                comm.on(stream).reduce(&from.view(), destination, reduction, root)
             });
             expected = own.clone();
             expected[root] = total;
             self.check("reduce in place", &own, &own, &expected, |comm, stream, _, to| {
-                comm.reduce_in_place(stream, &mut to.view_mut(), reduction, root)
+                comm.on(stream).reduce(InPlace, Some(to.view_mut().view_mut()), reduction, root)
             });
             let wide = (shape.0 * n, shape.1);
             let blocks = self.values(wide);
@@ -241,14 +241,14 @@ impl<T: Element + PartialEq + Debug> Case<T> {
             let own_block = |rank: usize| s![shape.0 * rank..shape.0 * (rank + 1), ..];
             let scattered: Vec<_> = (0..n).map(|rank| total.slice(own_block(rank)).to_owned()).collect();
             self.check("reduce_scatter", &blocks, &none, &scattered, |comm, stream, from, to| {
-                comm.reduce_scatter(stream, &from.view(), &mut to.view_mut(), reduction)
+                comm.on(stream).reduce_scatter(&from.view(), &mut to.view_mut(), reduction)
             });
             let mut expected = blocks.clone();
             for (rank, array) in expected.iter_mut().enumerate() {
                 array.slice_mut(own_block(rank)).assign(&scattered[rank]);
             }
             self.check("reduce_scatter in place", &blocks, &blocks, &expected, |comm, stream, _, to| {
-                comm.reduce_scatter_in_place(stream, &mut to.view_mut(), reduction)
+                comm.on(stream).reduce_scatter(InPlace, &mut to.view_mut(), reduction)
             });
         }
     }
@@ -334,7 +334,7 @@ fn a_nan_is_left_out_of_the_smallest_value() {
     let mut all = Vec::new();
     for (comm, stream) in &ranks(2, None) {
         let mut array = stream.to_device(&[[f32::NAN, 1.0], [2.0, f32::NAN]][comm.rank()]).unwrap();
-        comm.all_reduce_in_place(stream, &mut array, Min).unwrap();
+        comm.on(stream).all_reduce(InPlace, &mut array, Min).unwrap();
         all.push(array);
     }
     for smallest in all {
@@ -349,10 +349,10 @@ fn a_source_may_be_broadcast_and_have_no_axes() {
         for (comm, stream) in &ranks(3, seed) {
             let row = stream.to_device(&[1, 2, comm.rank() as i32]).unwrap();
             let mut sum = stream.device_array::<i32, _>((4, 3)).unwrap();
-            comm.all_reduce(stream, &row.broadcast((4, 3)).unwrap(), &mut sum, Sum).unwrap();
+            comm.on(stream).all_reduce(&row.broadcast((4, 3)).unwrap(), &mut sum, Sum).unwrap();
             let value = stream.to_device(&gpumem_runtime::Scalar(comm.rank() as f32)).unwrap();
             let mut values = stream.device_array::<f32, _>(3).unwrap();
-            comm.all_gather(stream, &value, &mut values).unwrap();
+            comm.on(stream).all_gather(&value, &mut values).unwrap();
             sums.push((sum, values));
         }
         for (sum, values) in sums {
@@ -368,7 +368,7 @@ fn gathered_arrays_may_be_stacked() {
     for (comm, stream) in &ranks(2, None) {
         let own = stream.to_device(&[comm.rank() as i32; 3]).unwrap();
         let mut stacked = stream.device_array::<i32, _>((2, 3)).unwrap();
-        comm.all_gather(stream, &own, &mut stacked).unwrap();
+        comm.on(stream).all_gather(&own, &mut stacked).unwrap();
         all.push(stacked);
     }
     for stacked in all {
@@ -411,7 +411,7 @@ fn a_rank_sends_itself_in_a_group() {
     // Alone it would wait for ever: it is refused at the call, before it counts.
     let called = comm.recent().len();
     let alone =
-        [comm.send(stream, &source, comm.rank()), comm.receive(stream, &mut destination, comm.rank())];
+        [comm.on(stream).send(&source, comm.rank()), comm.on(stream).receive(&mut destination, comm.rank())];
     for refused in alone {
         assert!(matches!(refused.unwrap_err().kind(), gpumem_core::ErrorKind::InvalidArgument { .. }));
     }

@@ -3,7 +3,7 @@
 //! `GPUMEM_SEQUENCES` sets their number, `GPUMEM_SEED` the first seed.
 
 use crate::common::{random::Random, *};
-use gpumem_collectives::{Max, Sum};
+use gpumem_collectives::{InPlace, Max, Sum};
 use gpumem_runtime::DeviceArray;
 use ndarray::{Ix2, s};
 
@@ -70,16 +70,17 @@ fn run(seed: u64) {
                     let (from, to_array) = pair(arrays, from, to);
                     let (from, mut destination) =
                         (from.slice(part(is_all)).unwrap(), to_array.slice_mut(part(is_all)).unwrap());
-                    comm.all_reduce(stream, &from, &mut destination, Sum).unwrap();
+                    comm.on(stream).all_reduce(&from, &mut destination, Sum).unwrap();
                     expected[to].slice_mut(part(is_all)).assign(&sum);
                 }
                 2 => {
-                    comm.all_reduce_in_place(stream, &mut arrays[from].slice_mut(part(is_all)).unwrap(), Sum)
+                    comm.on(stream)
+                        .all_reduce(InPlace, &mut arrays[from].slice_mut(part(is_all)).unwrap(), Sum)
                         .unwrap();
                     expected[from].slice_mut(part(is_all)).assign(&sum);
                 }
                 3 => {
-                    comm.reduce_in_place(stream, &mut arrays[from], Max, root).unwrap();
+                    comm.on(stream).reduce(InPlace, Some(arrays[from].view_mut()), Max, root).unwrap();
                     if rank == root {
                         for (index, value) in expected[from].indexed_iter_mut() {
                             *value = before.iter().map(|own| own[from][index]).max().unwrap();
@@ -87,18 +88,20 @@ fn run(seed: u64) {
                     }
                 }
                 4 => {
-                    comm.broadcast(stream, &mut arrays[to].slice_mut(part(is_all)).unwrap(), root).unwrap();
+                    comm.on(stream)
+                        .broadcast(&mut arrays[to].slice_mut(part(is_all)).unwrap(), root)
+                        .unwrap();
                     expected[to].slice_mut(part(is_all)).assign(&view(&before[root][to]));
                 }
                 5 => {
-                    comm.all_gather_in_place(stream, &mut arrays[to]).unwrap();
+                    comm.on(stream).all_gather(InPlace, &mut arrays[to]).unwrap();
                     for (other, own) in before.iter().enumerate() {
                         expected[to].row_mut(other).assign(&own[to].row(other));
                     }
                 }
                 6 => {
                     let (from_array, to_array) = pair(arrays, from, to);
-                    comm.all_to_all(stream, from_array, to_array).unwrap();
+                    comm.on(stream).all_to_all(from_array, to_array).unwrap();
                     for (other, own) in before.iter().enumerate() {
                         expected[to].row_mut(other).assign(&own[from].row(rank));
                     }

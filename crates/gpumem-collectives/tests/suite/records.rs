@@ -1,7 +1,7 @@
 //! The last operations of a communicator, in the error of a deadline and in recordings.
 
 use crate::common::*;
-use gpumem_collectives::{CollectiveRecord, CollectiveState, Communicator, Options, Sum};
+use gpumem_collectives::{CollectiveRecord, CollectiveState, Communicator, InPlace, Options, Sum};
 use gpumem_runtime::trace::{RecorderOptions, TraceEventKind};
 use std::{thread, time::Duration};
 
@@ -24,7 +24,7 @@ fn the_last_operations_are_told_with_their_states() {
         let peer = 1 - comm.rank();
         let mut array = stream.to_device(&[1, 2]).unwrap();
         let (mut theirs, mut root) = (stream.to_device(&[0, 0]).unwrap(), stream.to_device(&[3_u8]).unwrap());
-        comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+        comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         comm.group(stream, |group| {
             group.send(&array, peer)?;
             group.receive(&mut theirs, peer)?;
@@ -49,12 +49,12 @@ fn the_error_of_a_deadline_tells_the_last_operations() {
     let mut arrays = Vec::new();
     for (comm, stream) in &all {
         let mut array = stream.to_device(&[1_i32, 2]).unwrap();
-        comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+        comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         arrays.push(array);
     }
     all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
     let (comm, stream) = &all[0];
-    comm.barrier(stream).unwrap(); // rank 1 does not come
+    comm.on(stream).barrier().unwrap(); // rank 1 does not come
     let text = stream.synchronize().unwrap_err().to_string();
     let told = comm.failure().unwrap();
     assert!(told.to_string().contains("0: all_reduce"), "{told}");
@@ -77,8 +77,8 @@ fn a_recording_has_the_times_of_operations() {
             thread::sleep(Duration::from_millis(60)); // rank 0 waits for it
         }
         let mut array = stream.to_device(&[1_i32, 2]).unwrap();
-        comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
-        comm.broadcast(stream, &mut array, 0).unwrap();
+        comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+        comm.on(stream).broadcast(&mut array, 0).unwrap();
         arrays.push(array);
     }
     all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
@@ -114,7 +114,7 @@ fn no_event_is_written_without_uses() {
     let (comm, stream) = &all[0];
     let recording =
         comm.device().record_memory(RecorderOptions { uses: false, ..RecorderOptions::default() }).unwrap();
-    comm.barrier(stream).unwrap();
+    comm.on(stream).barrier().unwrap();
     stream.synchronize().unwrap();
     let trace = recording.finish();
     assert!(trace.events.iter().all(|event| !matches!(event.what, TraceEventKind::Collective { .. })));

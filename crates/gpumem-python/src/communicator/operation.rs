@@ -4,7 +4,7 @@ use super::given::{Computed, RankArray, reduce};
 use crate::dtype::{self, each};
 use gpumem::{
     AnyBackend, DeviceViewMut, Element, Error, ErrorKind,
-    collectives::{self, Reduction},
+    collectives::{self, InPlace, Reduction},
     ndarray::IxDyn,
 };
 use pyo3::{exceptions::PyTypeError, prelude::*};
@@ -93,7 +93,7 @@ impl Operation {
     }
 }
 
-type Group<'g, 'c> = collectives::Group<'g, 'c, AnyBackend>;
+type Group<'g, 'c> = collectives::Operations<'g, 'c, AnyBackend>;
 type View<T> = DeviceViewMut<'static, T, IxDyn>;
 /// A source and a destination.
 type Views<T> = (Option<View<T>>, Option<View<T>>);
@@ -150,7 +150,7 @@ impl<T: Element> Call for Moves<T> {
         let Self { kind, source, destination } = self;
         match (&*kind, source, destination) {
             (Kind::Broadcast(root), _, Some(array)) => group.broadcast(array, *root),
-            (Kind::AllGather, Some(from), Some(to)) => group.all_gather(from, to),
+            (Kind::AllGather, Some(from), Some(to)) => group.all_gather(&*from, to),
             (Kind::AllToAll, Some(from), Some(to)) => group.all_to_all(from, to),
             (Kind::AllToAllV(sent, received), Some(from), Some(to)) => {
                 group.all_to_all_v((from, sent), (to, received))
@@ -173,12 +173,12 @@ impl<T: Element, R: Reduction<T> + Send> Call for Computes<T, R> {
     fn add<'g>(&'g mut self, group: &mut Group<'g, '_>) -> gpumem::Result<()> {
         let Self { kind, source, destination, reduction } = self;
         match (&*kind, source, destination) {
-            (Kind::AllReduce(_), Some(from), Some(to)) => group.all_reduce(from, to, *reduction),
-            (Kind::AllReduce(_), None, Some(array)) => group.all_reduce_in_place(array, *reduction),
+            (Kind::AllReduce(_), Some(from), Some(to)) => group.all_reduce(&*from, to, *reduction),
+            (Kind::AllReduce(_), None, Some(array)) => group.all_reduce(InPlace, array, *reduction),
             (Kind::Reduce(_, root), Some(from), to) => {
-                group.reduce(from, to.as_mut().map(|to| to.view_mut()), *reduction, *root)
+                group.reduce(&*from, to.as_mut().map(|to| to.view_mut()), *reduction, *root)
             }
-            (Kind::ReduceScatter(_), Some(from), Some(to)) => group.reduce_scatter(from, to, *reduction),
+            (Kind::ReduceScatter(_), Some(from), Some(to)) => group.reduce_scatter(&*from, to, *reduction),
             _ => Err(missing()),
         }
     }

@@ -98,7 +98,7 @@ impl<'a> Band<'a> {
         let each = (0..self.rank.size()).map(|rank| rows(plate, rank, self.rank.size()));
         let lengths: Vec<usize> = each.map(|(start, end)| end - start).collect();
         let mut whole = self.stream.device_array(plate.raw_dim())?;
-        self.rank.all_gather_v(&self.stream, &own, (&mut whole, &lengths))?;
+        self.rank.on(&self.stream).all_gather_v(&own, (&mut whole, &lengths))?;
         whole.copy_to_host()
     }
 }

@@ -63,7 +63,7 @@ impl Rank {
             let id = CommunicatorId::from_bytes(&folder.share(rank, file, make)?)?;
             let options = Options::new().timeout(Duration::from_secs(60)).check(check);
             let joined = Communicator::join(&device, &id, rank, ranks, &options)?;
-            joined.barrier(&stream)?;
+            joined.on(&stream).barrier()?;
             stream.synchronize()?;
             Ok(joined)
         };
@@ -209,10 +209,10 @@ impl Rank {
         let stream = &self.stream;
         let ours = self.check.as_ref().filter(|_| checks).unwrap_or(&self.ours);
         match operation {
-            Operation::AllReduce => ours.all_reduce(stream, source, to, Sum)?,
-            Operation::AllGather => ours.all_gather(stream, source, to)?,
-            Operation::ReduceScatter => ours.reduce_scatter(stream, source, to, Sum)?,
-            Operation::Broadcast => ours.broadcast(stream, to, 0)?,
+            Operation::AllReduce => ours.on(stream).all_reduce(source, to, Sum)?,
+            Operation::AllGather => ours.on(stream).all_gather(source, to)?,
+            Operation::ReduceScatter => ours.on(stream).reduce_scatter(source, to, Sum)?,
+            Operation::Broadcast => ours.on(stream).broadcast(to, 0)?,
             Operation::SendReceive => {
                 let (next, previous) =
                     ((self.rank + 1) % self.ranks, (self.rank + self.ranks - 1) % self.ranks);
@@ -272,7 +272,7 @@ impl Rank {
 
     /// Waits until all ranks are here. Ranks that share a device would otherwise wait for memory of each other's work.
     fn meet(&self) -> Result<()> {
-        self.ours.barrier(&self.stream)?;
+        self.ours.on(&self.stream).barrier()?;
         Ok(self.stream.synchronize()?)
     }
 }

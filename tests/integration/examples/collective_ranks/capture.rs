@@ -3,7 +3,7 @@
 use crate::ranks::Rank;
 use gpumem::{
     Stream,
-    collectives::{Options, Sum},
+    collectives::{InPlace, Options, Sum},
 };
 use std::ffi::{CStr, c_void};
 
@@ -40,17 +40,17 @@ fn capture_on(stream: &Stream) -> Option<impl FnOnce()> {
 pub(crate) fn capture(rank: &Rank) {
     let (comm, stream) = (rank.join(&Options::new()), rank.stream());
     let mut array = stream.to_device(&[1_i32]).unwrap();
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     stream.synchronize().unwrap();
     let Some(end) = capture_on(&stream) else {
         rank.say("skipped: there is no driver of CUDA");
         return;
     };
-    let refused = comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap_err();
+    let refused = comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap_err();
     end();
     rank.say(&refused.to_string());
     assert!(refused.to_string().contains("captured"), "{refused}");
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     let size = rank.size as i32;
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [size * size]);
 }

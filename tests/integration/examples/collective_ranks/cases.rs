@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use gpumem::{
     DeviceArray, DeviceView, DeviceViewMut, Element, Stream,
     any::AnyBackend,
-    collectives::{Average, Communicator, Max, Min, Options, Product, Reduction, Sum},
+    collectives::{Average, Communicator, InPlace, Max, Min, Options, Product, Reduction, Sum},
     half::{bf16, f16},
     num_complex::Complex,
     s,
@@ -122,15 +122,15 @@ impl<T: Element + PartialEq + Debug> Case<'_, T> {
         .unwrap();
         let block = |array: &Array2<T>, at: usize| array.slice(s![ROWS * at..ROWS * (at + 1), ..]).to_owned();
         self.run("broadcast", (&own, &own), &self.values(root, 1), |_, to| {
-            comm.broadcast(stream, &mut to.view_mut(), root)
+            comm.on(stream).broadcast(&mut to.view_mut(), root)
         });
         self.run("all_gather", (&own, &wide), &all, |from, to| {
-            comm.all_gather(stream, &from.view(), &mut to.view_mut())
+            comm.on(stream).all_gather(&from.view(), &mut to.view_mut())
         });
         let mut mine = wide.clone();
         mine.slice_mut(s![ROWS * rank..ROWS * (rank + 1), ..]).assign(&own);
         self.run("all_gather_in_place", (&own, &mine), &all, |_, to| {
-            comm.all_gather_in_place(stream, &mut to.view_mut())
+            comm.on(stream).all_gather(InPlace, &mut to.view_mut())
         });
         let blocks: Vec<_> = (0..size).map(|rank| self.values(rank, size)).collect();
         let mut exchanged = wide.clone();
@@ -138,21 +138,21 @@ impl<T: Element + PartialEq + Debug> Case<'_, T> {
             exchanged.slice_mut(s![ROWS * other..ROWS * (other + 1), ..]).assign(&block(theirs, rank));
         }
         self.run("all_to_all", (&blocks[rank], &wide), &exchanged, |from, to| {
-            comm.all_to_all(stream, &from.view(), &mut to.view_mut())
+            comm.on(stream).all_to_all(&from.view(), &mut to.view_mut())
         });
         let rows = vec![ROWS; size];
         self.run("all_to_all_v", (&blocks[rank], &wide), &exchanged, |from, to| {
-            comm.all_to_all_v(stream, (&from.view(), &rows), (&mut to.view_mut(), &rows))
+            comm.on(stream).all_to_all_v((&from.view(), &rows), (&mut to.view_mut(), &rows))
         });
         let gathered = if rank == root { &all } else { &wide };
         self.run("gather", (&own, &wide), gathered, |from, to| {
-            comm.gather(stream, &from.view(), (rank == root).then(|| to.view_mut()), root)
+            comm.on(stream).gather(&from.view(), (rank == root).then(|| to.view_mut()), root)
         });
         self.run(
             "scatter",
             (&self.values(7, size), &none),
             &block(&self.values(7, size), rank),
-            |from, to| comm.scatter(stream, (rank == root).then(|| from.view()), &mut to.view_mut(), root),
+            |from, to| comm.on(stream).scatter((rank == root).then(|| from.view()), &mut to.view_mut(), root),
         );
         let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
         self.run("send and receive", (&own, &none), &self.values(previous, 1), |from, to| {
@@ -162,7 +162,7 @@ impl<T: Element + PartialEq + Debug> Case<'_, T> {
                 group.receive(&mut to, previous)
             })
         });
-        comm.barrier(stream).unwrap();
+        comm.on(stream).barrier().unwrap();
     }
 
     fn computes<R: Reduction<T>>(&self, reduction: R, result: impl Fn(&[T]) -> T) {
@@ -177,18 +177,18 @@ impl<T: Element + PartialEq + Debug> Case<'_, T> {
         let own = self.values(rank, 1);
         let none = Array2::from_elem((ROWS, COLUMNS), T::zeroed());
         self.run("all_reduce", (&own, &none), &total(1), |from, to| {
-            comm.all_reduce(stream, &from.view(), &mut to.view_mut(), reduction)
+            comm.on(stream).all_reduce(&from.view(), &mut to.view_mut(), reduction)
         });
         self.run("all_reduce_in_place", (&own, &own), &total(1), |_, to| {
-            comm.all_reduce_in_place(stream, &mut to.view_mut(), reduction)
+            comm.on(stream).all_reduce(InPlace, &mut to.view_mut(), reduction)
         });
         let reduced = if rank == 0 { total(1) } else { none.clone() };
         self.run("reduce", (&own, &none), &reduced, |from, to| {
-            comm.reduce(stream, &from.view(), (rank == 0).then(|| to.view_mut()), reduction, 0)
+            comm.on(stream).reduce(&from.view(), (rank == 0).then(|| to.view_mut()), reduction, 0)
         });
         let mine = total(size).slice(s![ROWS * rank..ROWS * (rank + 1), ..]).to_owned();
         self.run("reduce_scatter", (&self.values(rank, size), &none), &mine, |from, to| {
-            comm.reduce_scatter(stream, &from.view(), &mut to.view_mut(), reduction)
+            comm.on(stream).reduce_scatter(&from.view(), &mut to.view_mut(), reduction)
         });
     }
 }
@@ -252,7 +252,7 @@ pub(crate) fn operations(rank: &Rank) {
         },
     );
     let mut nothing = stream.device_array::<f32, _>((0, 4)).unwrap();
-    comm.all_reduce_in_place(&stream, &mut nothing, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut nothing, Sum).unwrap();
     assert_eq!(comm.failure(), None);
     comm.destroy().unwrap();
 }
@@ -263,13 +263,13 @@ pub(crate) fn groups(rank: &Rank) {
     let mut array = stream.to_device(&[1_i32, 2, 3]).unwrap();
     let mut other = stream.to_device(&[1_i32]).unwrap();
     let wrong = comm.group(&stream, |group| {
-        group.all_reduce_in_place(&mut array, Sum)?;
+        group.all_reduce(InPlace, &mut array, Sum)?;
         group.broadcast(&mut other, 1000)
     });
     assert!(wrong.is_err());
     assert_eq!(read(&stream, &array).to_vec(), [1, 2, 3]);
     Communicator::<AnyBackend>::group_all(&[(&comm, &stream)], |groups| {
-        groups[0].all_reduce_in_place(&mut array, Sum)
+        groups[0].all_reduce(InPlace, &mut array, Sum)
     })
     .unwrap();
     let size = rank.size as i32;
@@ -278,7 +278,7 @@ pub(crate) fn groups(rank: &Rank) {
     let (mut first, mut second) =
         (stream.to_device(&[1.0_f32; 100]).unwrap(), stream.to_device(&[2_u8; 7]).unwrap());
     comm.group(&stream, |group| {
-        group.all_reduce_in_place(&mut first, Sum)?;
+        group.all_reduce(InPlace, &mut first, Sum)?;
         group.broadcast(&mut second, 0)?;
         group.barrier()
     })
@@ -296,12 +296,12 @@ pub(crate) fn split(rank: &Rank) {
         "keys reverse the order"
     );
     let mut array = stream.to_device(&[whole.rank() as i32]).unwrap();
-    whole.broadcast(&stream, &mut array, 0).unwrap();
+    whole.on(&stream).broadcast(&mut array, 0).unwrap();
     assert_eq!(read(&stream, &array).to_vec(), [0]);
     let alone = comm.split((rank.rank == 0).then_some(1), 0).unwrap();
     assert_eq!(alone.is_some(), rank.rank == 0);
     if let Some(alone) = alone {
-        alone.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+        alone.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         assert_eq!(read(&stream, &array).to_vec(), [0]);
         alone.destroy().unwrap();
     }
@@ -324,7 +324,7 @@ pub(crate) fn order(rank: &Rank) {
     for round in 0..2000 {
         for at in 0..2 {
             let turn = (at + round) % 2;
-            comms[turn].all_reduce_in_place(&streams[turn], &mut arrays[turn], Average).unwrap();
+            comms[turn].on(&streams[turn]).all_reduce(InPlace, &mut arrays[turn], Average).unwrap();
         }
     }
     for (stream, array) in streams.iter().zip(&arrays) {

@@ -3,7 +3,7 @@
 use crate::ranks::{Comm, Rank};
 use gpumem::{
     Error, ErrorKind,
-    collectives::{CollectiveError, Min, Options, Sum},
+    collectives::{CollectiveError, InPlace, Min, Options, Sum},
 };
 use std::{
     fs,
@@ -29,7 +29,7 @@ pub(crate) fn many(rank: &Rank) {
     let (begin, mut calls) = (Instant::now(), 0);
     while calls < rank.rounds {
         for _ in 0..part {
-            comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+            comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         }
         calls += part;
         stream.synchronize().unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn many(rank: &Rank) {
         rank.say(&format!("{calls} calls, {each:.2} us each"));
         // All ranks stop together.
         stream.copy_to_device(&mut goes_on, &[i32::from(begin.elapsed() < LONGEST)]).unwrap();
-        comm.all_reduce_in_place(&stream, &mut goes_on, Min).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut goes_on, Min).unwrap();
         figures.push((resident(), rank.device.memory_info().unwrap().free));
         if stream.copy_to_host(&goes_on).unwrap().view().unwrap()[0] == 0 {
             break;
@@ -67,7 +67,7 @@ fn works_on(rank: &Rank) {
     let id = gpumem::collectives::CommunicatorId::for_device(&rank.device).unwrap();
     let alone = Comm::join(&rank.device, &id, 0, 1, &Options::new()).unwrap();
     let mut array = stream.to_device(&[3_i32, 4]).unwrap();
-    alone.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    alone.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [3, 4]);
     rank.device.flush().unwrap();
     rank.say("the device works on");
@@ -78,13 +78,13 @@ pub(crate) fn late(rank: &Rank) {
     let deadline = Duration::from_secs(3);
     let (comm, stream) = (rank.join(&Options::new().timeout(deadline)), rank.stream());
     let mut array = stream.to_device(&vec![1_f32; 1 << 20]).unwrap();
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     stream.synchronize().unwrap();
     rank.meet("connected");
     let is_late = rank.rank == rank.size - 1;
     if !is_late {
         let begin = Instant::now();
-        let called = comm.all_reduce_in_place(&stream, &mut array, Sum);
+        let called = comm.on(&stream).all_reduce(InPlace, &mut array, Sum);
         let waited = stream.synchronize();
         let took = begin.elapsed();
         rank.say(&format!("call: {called:?}; wait: {waited:?}; after {took:?}"));
@@ -96,7 +96,7 @@ pub(crate) fn late(rank: &Rank) {
         assert_eq!(comm.failure(), Some(failure));
         stream.fill(&mut array, 5.0).unwrap();
         assert!(array.copy_to_host().unwrap().iter().all(|value| *value == 5.0), "it was written anew");
-        failure_of(comm.barrier(&stream));
+        failure_of(comm.on(&stream).barrier());
         let begin = Instant::now();
         drop(comm);
         assert!(begin.elapsed() < Duration::from_millis(100), "a drop does not wait");
@@ -110,7 +110,7 @@ pub(crate) fn killed(rank: &Rank) {
     let deadline = Duration::from_secs(10);
     let (comm, stream) = (rank.join(&Options::new().timeout(deadline)), rank.stream());
     let mut array = stream.to_device(&vec![1_f32; 16 << 20]).unwrap();
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     stream.synchronize().unwrap();
     rank.meet("connected");
     let is_victim = rank.rank == rank.size - 1;
@@ -121,7 +121,7 @@ pub(crate) fn killed(rank: &Rank) {
             // SAFETY: ends this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
-        outcome = comm.all_reduce_in_place(&stream, &mut array, Sum);
+        outcome = comm.on(&stream).all_reduce(InPlace, &mut array, Sum);
         if call % 10 == 9 {
             outcome = outcome.and_then(|()| stream.synchronize());
         }

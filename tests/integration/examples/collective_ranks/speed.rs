@@ -1,25 +1,25 @@
 //! How long calls take.
 
 use crate::ranks::Rank;
-use gpumem::collectives::{Options, Sum};
+use gpumem::collectives::{InPlace, Options, Sum};
 use std::time::Instant;
 
 pub(crate) fn speed(rank: &Rank) {
     let begin = Instant::now();
     let (comm, stream) = (rank.join(&Options::new()), rank.stream());
-    comm.barrier(&stream).unwrap();
+    comm.on(&stream).barrier().unwrap();
     stream.synchronize().unwrap();
     rank.say(&format!("joined after {:.0} ms", begin.elapsed().as_secs_f64() * 1e3));
     for bytes in [8_usize, 4 << 10, 256 << 10, 16 << 20] {
         let mut array = stream.to_device(&vec![0_f32; bytes / 4]).unwrap();
         let rounds = (1_usize << 30).div_ceil(bytes).clamp(20, 1000);
         for _ in 0..10 {
-            comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+            comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         }
         stream.synchronize().unwrap();
         let begin = Instant::now();
         for _ in 0..rounds {
-            comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+            comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         }
         let enqueued = begin.elapsed();
         stream.synchronize().unwrap();
@@ -27,7 +27,7 @@ pub(crate) fn speed(rank: &Rank) {
         let mut waits: Vec<f64> = (0..101)
             .map(|_| {
                 let begin = Instant::now();
-                comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+                comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
                 stream.synchronize().unwrap();
                 begin.elapsed().as_secs_f64() * 1e6
             })

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{Communicator, CommunicatorId, Options, Sum};
+use gpumem_collectives::{Communicator, CommunicatorId, InPlace, Options, Sum};
 use nccl_double::Fault;
 use std::{
     env,
@@ -25,7 +25,7 @@ fn end(what: &str) {
     let mut arrays = Vec::new();
     for (rank, stream) in all.iter().zip(&streams).take(called) {
         let mut array = stream.to_device(&[1]).unwrap();
-        rank.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+        rank.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         arrays.push(array);
     }
     match what {
@@ -60,9 +60,9 @@ fn end_while_joining(what: &str) {
         "dropped" => drop((rank, stream, array)),
         "destroyed" => drop(rank.destroy()),
         "aborted" => rank.abort(),
-        "late" => drop(failed(rank.all_reduce_in_place(&stream, &mut array, Sum))),
+        "late" => drop(failed(rank.on(&stream).all_reduce(InPlace, &mut array, Sum))),
         "called" => {
-            thread::spawn(move || rank.all_reduce_in_place(&stream, &mut array, Sum));
+            thread::spawn(move || rank.on(&stream).all_reduce(InPlace, &mut array, Sum));
             thread::sleep(Duration::from_millis(200));
         }
         _ => panic!("{what}"),

@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, CommunicatorId, Options, Sum};
+use gpumem_collectives::{
+    CollectiveCause, CollectiveError, Communicator, CommunicatorId, InPlace, Options, Sum,
+};
 use gpumem_core::ErrorKind;
 use nccl_double::Fault;
 use ndarray::s;
@@ -45,7 +47,7 @@ fn a_rank_that_never_calls_is_told_in_time_and_the_device_works_on() {
         for (comm, stream) in &all[..2] {
             let mut array = stream.to_device(&[1, 2]).unwrap();
             let ok = stream.to_device(&[7]).unwrap();
-            comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+            comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
             arrays.push((array, ok));
         }
         for ((comm, stream), (array, ok)) in all.iter().zip(&mut arrays) {
@@ -61,7 +63,7 @@ fn a_rank_that_never_calls_is_told_in_time_and_the_device_works_on() {
             assert_eq!(ok.copy_to_host().unwrap().to_vec(), [7], "other arrays can be read");
             stream.fill(array, 5).unwrap();
             assert_eq!(array.copy_to_host().unwrap().to_vec(), [5, 5], "it was written anew");
-            assert!(is_timeout(&failed(comm.barrier(stream))), "later operations fail at once");
+            assert!(is_timeout(&failed(comm.on(stream).barrier())), "later operations fail at once");
         }
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         // A new communicator of the same devices works.
@@ -72,7 +74,7 @@ fn a_rank_that_never_calls_is_told_in_time_and_the_device_works_on() {
         for rank in &again {
             let stream = rank.device().stream().unwrap();
             let mut sum = stream.to_device(&[1]).unwrap();
-            rank.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+            rank.on(&stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
             sums.push(sum);
         }
         assert!(sums.iter().all(|sum| sum.copy_to_host().unwrap().to_vec() == [3]));
@@ -88,7 +90,7 @@ fn what_later_work_of_the_stream_copied_is_not_shown() {
     let all = apart(2, &soon());
     let (comm, stream) = &all[0];
     let mut array = stream.to_device(&[1, 2]).unwrap();
-    comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     // Enqueued before the operation fails, on its stream and on another one.
     let other = comm.device().stream().unwrap();
     let (here, there) = (stream.copy_to_host(&array).unwrap(), other.copy_to_host(&array).unwrap());
@@ -105,7 +107,7 @@ fn a_strided_destination_is_poisoned_where_its_elements_are() {
     let (comm, stream) = &all[0];
     let mut array = stream.to_device(&ndarray::Array2::<f32>::zeros((4, 6))).unwrap();
     let (left, mut right) = array.split_at_mut(1, 3).unwrap();
-    comm.all_reduce_in_place(stream, &mut right.slice_mut(s![..3, ..;2]).unwrap(), Sum).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut right.slice_mut(s![..3, ..;2]).unwrap(), Sum).unwrap();
     failed(stream.synchronize());
     poisoned(right.slice(s![..3, ..;2]).unwrap().copy_to_host());
     assert!(right.slice(s![3.., ..]).unwrap().copy_to_host().is_ok(), "the row after it");
@@ -117,7 +119,7 @@ fn an_error_of_the_library_is_told_by_every_rank() {
     let _alone = alone();
     let all = apart(2, &Options::new());
     let mut array = all[0].1.to_device(&[1]).unwrap();
-    all[0].0.all_reduce_in_place(&all[0].1, &mut array, Sum).unwrap();
+    all[0].0.on(&all[0].1).all_reduce(InPlace, &mut array, Sum).unwrap();
     let fault = plant(Fault::AsynchronousError);
     let told = failed(all[0].1.synchronize());
     drop(fault);
@@ -134,17 +136,17 @@ fn a_call_that_fails_ends_the_communicator() {
     let all = apart(2, &soon());
     let mut array = all[0].1.to_device(&[1]).unwrap();
     let fault = plant(Fault::FailingCalls);
-    let told = failed(all[0].0.all_reduce_in_place(&all[0].1, &mut array, Sum));
+    let told = failed(all[0].0.on(&all[0].1).all_reduce(InPlace, &mut array, Sum));
     drop(fault);
     assert!(
         matches!(&told.cause, CollectiveCause::Library { why } if why.contains("ncclSystemError")),
         "{told}"
     );
     assert_eq!(poisoned_or_failed(array.copy_to_host().map(drop)), told);
-    failed(all[0].0.barrier(&all[0].1));
+    failed(all[0].0.on(&all[0].1).barrier());
     // The group of the library was closed: other communicators work.
     let all = apart(2, &Options::new());
-    all.iter().for_each(|(comm, stream)| comm.barrier(stream).unwrap());
+    all.iter().for_each(|(comm, stream)| comm.on(stream).barrier().unwrap());
     all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
 }
 
@@ -154,12 +156,12 @@ fn an_abort_that_hangs_keeps_no_caller() {
     let all = apart(2, &Options::new());
     let (comm, stream) = &all[0];
     let mut array = stream.to_device(&[1]).unwrap();
-    comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     let fault = plant(Fault::HangingAbort);
     let began = Instant::now();
     comm.abort();
     assert!(began.elapsed() < Duration::from_millis(500));
-    let told = failed(comm.barrier(stream));
+    let told = failed(comm.on(stream).barrier());
     assert_eq!(told.cause, CollectiveCause::Aborted { rank: 0 });
     assert!(began.elapsed() < Duration::from_millis(500));
     // Work of the stream goes on when the library lets it.
@@ -179,13 +181,13 @@ fn ranks_of_one_thread_are_called_together() {
         groups
             .iter_mut()
             .zip(&mut arrays)
-            .try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+            .try_for_each(|(group, array)| group.all_reduce(InPlace, array, Sum))
     })
     .unwrap();
     assert!(arrays.iter().all(|array| array.copy_to_host().unwrap().to_vec() == [3, 6]));
     // Alone, the call waits for the others, and is ended by its deadline.
     let began = Instant::now();
-    let told = failed(all[0].0.all_reduce_in_place(&all[0].1, &mut arrays[0], Sum));
+    let told = failed(all[0].0.on(&all[0].1).all_reduce(InPlace, &mut arrays[0], Sum));
     assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(2), "{told}");
     drop(fault);
     assert_eq!(poisoned_or_failed(arrays[0].copy_to_host().map(drop)), told);
@@ -198,15 +200,15 @@ fn a_captured_stream_is_refused_before_anything_is_called() {
     let (comm, stream) = &all[0];
     let mut array = stream.to_device(&[1]).unwrap();
     raw(comm.device()).set_capturing(true);
-    let refused = comm.all_reduce_in_place(stream, &mut array, Sum).unwrap_err();
+    let refused = comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap_err();
     assert!(
         matches!(refused.kind(), ErrorKind::Unsupported { what } if what.contains("captured")),
         "{refused}"
     );
     raw(comm.device()).set_capturing(false);
     let mut second = all[1].1.to_device(&[2]).unwrap();
-    comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
-    all[1].0.all_reduce_in_place(&all[1].1, &mut second, Sum).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    all[1].0.on(&all[1].1).all_reduce(InPlace, &mut second, Sum).unwrap();
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [3]);
 }
 
@@ -224,7 +226,7 @@ fn splits_form_smaller_communicators() {
     for (rank, (part, stream)) in parts.iter().flatten().zip(&streams).enumerate() {
         assert_eq!((part.rank(), part.size()), (2 - rank, 3));
         let mut sum = stream.to_device(&[1 << rank]).unwrap();
-        part.all_reduce_in_place(stream, &mut sum, Sum).unwrap();
+        part.on(stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
         sums.push(sum);
     }
     assert!(sums.iter().all(|sum| sum.copy_to_host().unwrap().to_vec() == [7]));
@@ -258,7 +260,7 @@ fn a_split_whose_caller_panics_leaves_the_ranks_in_step() {
     let parts = Communicator::split_all(&comms, |_| (Some(0), 0)).unwrap();
     thread::scope(|scope| {
         for (part, stream) in parts.iter().flatten().zip(&streams) {
-            scope.spawn(|| part.barrier(stream).and_then(|()| stream.synchronize()).unwrap());
+            scope.spawn(|| part.on(stream).barrier().and_then(|()| stream.synchronize()).unwrap());
         }
     });
     assert_eq!(parts.iter().flatten().count(), 2);
@@ -283,7 +285,7 @@ fn a_rank_whose_split_fails_calls_no_later_operation() {
         let first = scope.spawn(|| comms[0].split(Some(0), 0).map(drop));
         let refused = comms[1].split(Some(0), 0).map(drop).unwrap_err();
         assert!(matches!(refused.kind(), ErrorKind::OutOfMemory { .. }), "{refused}");
-        let told = failed(comms[1].barrier(&streams[1]));
+        let told = failed(comms[1].on(&streams[1]).barrier());
         assert!(matches!(told.cause, CollectiveCause::PeerLost { rank: 1, .. }), "{told}");
         poisoned_or_failed(first.join().unwrap());
     });
@@ -306,7 +308,7 @@ fn a_rank_that_never_joins_fails_the_others_in_time() {
     let id = CommunicatorId::for_device(&device).unwrap();
     let comm = Comm::join(&device, &id, 0, 2, &soon()).unwrap();
     let began = Instant::now();
-    let told = failed(comm.barrier(&device.stream().unwrap()));
+    let told = failed(comm.on(&device.stream().unwrap()).barrier());
     assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(2), "{told}");
     let began = Instant::now();
     drop(comm);
@@ -321,12 +323,12 @@ fn dropped_communicators_let_their_operations_go_on() {
     let (second, second_stream) = all.pop().unwrap();
     let (first, first_stream) = all.pop().unwrap();
     let mut array = first_stream.to_device(&[1]).unwrap();
-    first.all_reduce_in_place(&first_stream, &mut array, Sum).unwrap();
+    first.on(&first_stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     let began = Instant::now();
     drop((first, first_stream));
     assert!(began.elapsed() < Duration::from_millis(50));
     let mut other = second_stream.to_device(&[2]).unwrap();
-    second.all_reduce_in_place(&second_stream, &mut other, Sum).unwrap();
+    second.on(&second_stream).all_reduce(InPlace, &mut other, Sum).unwrap();
     drop((second, second_stream));
     assert_eq!((array.get(0).unwrap(), other.get(0).unwrap()), (3, 3));
     wait_for_alive(before);
@@ -363,12 +365,12 @@ fn operations_of_two_communicators_keep_the_order_of_the_host() {
         let streams: Vec<[Stream; 2]> =
             devices.iter().map(|device| [device.stream().unwrap(), device.stream().unwrap()]).collect();
         // Rank 0 calls both, rank 1 the second one only, so far.
-        first[0].barrier(&streams[0][0]).unwrap();
-        second[0].barrier(&streams[0][1]).unwrap();
-        second[1].barrier(&streams[1][1]).unwrap();
+        first[0].on(&streams[0][0]).barrier().unwrap();
+        second[0].on(&streams[0][1]).barrier().unwrap();
+        second[1].on(&streams[1][1]).barrier().unwrap();
         thread::sleep(Duration::from_millis(50));
         assert_eq!(streams[0][1].query().unwrap(), concurrent);
-        first[1].barrier(&streams[1][0]).unwrap();
+        first[1].on(&streams[1][0]).barrier().unwrap();
         if concurrent {
             streams.iter().flatten().for_each(|stream| stream.synchronize().unwrap());
         } else {
@@ -385,11 +387,11 @@ fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
     type Call =
         fn(&Comm, &Stream, &mut gpumem_runtime::DeviceArray<i32, ndarray::Ix1, B>) -> gpumem_core::Result<()>;
     let others: [Call; 5] = [
-        |comm, stream, array| comm.broadcast(stream, array, 0),
-        |comm, stream, array| comm.all_reduce_in_place(stream, array, gpumem_collectives::Max),
-        |comm, stream, array| comm.all_reduce_in_place(stream, &mut array.slice_mut(s![..2])?, Sum),
-        |comm, stream, _| comm.all_reduce_in_place(stream, &mut stream.to_device(&[1.0_f32; 3])?, Sum),
-        |comm, stream, _| comm.barrier(stream),
+        |comm, stream, array| comm.on(stream).broadcast(array, 0),
+        |comm, stream, array| comm.on(stream).all_reduce(InPlace, array, gpumem_collectives::Max),
+        |comm, stream, array| comm.on(stream).all_reduce(InPlace, &mut array.slice_mut(s![..2])?, Sum),
+        |comm, stream, _| comm.on(stream).all_reduce(InPlace, &mut stream.to_device(&[1.0_f32; 3])?, Sum),
+        |comm, stream, _| comm.on(stream).barrier(),
     ];
     for (case, other) in others.iter().enumerate() {
         let odd = case % 3;
@@ -398,7 +400,7 @@ fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
             let mut array = stream.to_device(&[1, 2, 3]).unwrap();
             let called = match rank {
                 rank if rank == odd => other(comm, stream, &mut array),
-                _ => comm.all_reduce_in_place(stream, &mut array, Sum),
+                _ => comm.on(stream).all_reduce(InPlace, &mut array, Sum),
             };
             let failure = failed(called);
             assert_eq!(failure.sequence, case as u64);
@@ -419,7 +421,7 @@ fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
         groups
             .iter_mut()
             .zip(&mut arrays)
-            .try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+            .try_for_each(|(group, array)| group.all_reduce(InPlace, array, Sum))
     })
     .unwrap();
     assert!(arrays.iter().all(|array| array.copy_to_host().unwrap().to_vec() == [3, 6]));
@@ -436,7 +438,7 @@ fn a_check_names_the_ranks_whose_blocks_do_not_fit() {
             let source = stream.to_device(&[rank as i32 * 10, 1, 2]).unwrap();
             let received = if rank == 0 { [1, 1, sent[2][0]] } else { [1; 3] };
             let mut destination = stream.to_device(&vec![-1; received.iter().sum::<usize>()]).unwrap();
-            let called = comm.all_to_all_v(stream, (&source, &sent[rank]), (&mut destination, &received));
+            let called = comm.on(stream).all_to_all_v((&source, &sent[rank]), (&mut destination, &received));
             let got = destination.copy_to_host().unwrap().to_vec();
             if sent[2][1] == 1 {
                 called.unwrap();

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{Communicator, Options, Sum};
+use gpumem_collectives::{Communicator, InPlace, Options, Sum};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     sync::atomic::{AtomicIsize, Ordering},
@@ -42,7 +42,7 @@ fn after(
 ) -> isize {
     for _ in 0..calls / 500 {
         for _ in 0..500 {
-            comm.all_reduce_in_place(stream, array, Sum).unwrap();
+            comm.on(stream).all_reduce(InPlace, array, Sum).unwrap();
         }
         stream.synchronize().unwrap();
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [0, 1]);

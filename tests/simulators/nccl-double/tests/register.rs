@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{Communicator, Options, Sum};
+use gpumem_collectives::{Communicator, InPlace, Options, Sum};
 use gpumem_core::{ErrorKind, MemoryKind};
 use gpumem_runtime::memory::Trim;
 use std::{
@@ -34,7 +34,7 @@ fn registrations_are_counted_and_hold_the_memory() {
     comm.register(&array).unwrap();
     comm.register(&array).unwrap();
     assert_eq!(registered(), 1, "the library is told once");
-    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     comm.deregister(&array).unwrap();
     assert_eq!(registered(), 1);
     comm.deregister(&array).unwrap();

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{CommunicatorId, Options, Sum};
+use gpumem_collectives::{CommunicatorId, InPlace, Options, Sum};
 use gpumem_core::ErrorKind;
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -18,18 +18,18 @@ fn a_captured_stream_is_refused_before_it_waits_for_another_communicator() {
     let mut arrays = [streams[0].to_device(&[1]).unwrap(), streams[1].to_device(&[2]).unwrap()];
     let mut later = other.to_device(&[7]).unwrap();
     // The stream would wait for this operation, which is under way until rank 1 calls it too.
-    first[0].all_reduce_in_place(&streams[0], &mut arrays[0], Sum).unwrap();
+    first[0].on(&streams[0]).all_reduce(InPlace, &mut arrays[0], Sum).unwrap();
     raw(&devices[0]).set_capturing(true);
     let before = devices[0].counters();
-    let refused = second[0].all_reduce_in_place(&other, &mut later, Sum).unwrap_err();
+    let refused = second[0].on(&other).all_reduce(InPlace, &mut later, Sum).unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Unsupported { .. }), "{refused}");
     assert_eq!(devices[0].counters(), before, "a wait would end the capture");
     raw(&devices[0]).set_capturing(false);
-    first[1].all_reduce_in_place(&streams[1], &mut arrays[1], Sum).unwrap();
+    first[1].on(&streams[1]).all_reduce(InPlace, &mut arrays[1], Sum).unwrap();
     assert_eq!(arrays[0].copy_to_host().unwrap().to_vec(), [3]);
     let mut theirs = streams[1].to_device(&[1]).unwrap();
-    second[0].all_reduce_in_place(&other, &mut later, Sum).unwrap();
-    second[1].all_reduce_in_place(&streams[1], &mut theirs, Sum).unwrap();
+    second[0].on(&other).all_reduce(InPlace, &mut later, Sum).unwrap();
+    second[1].on(&streams[1]).all_reduce(InPlace, &mut theirs, Sum).unwrap();
     assert_eq!(theirs.copy_to_host().unwrap().to_vec(), [8]);
 }
 
@@ -45,17 +45,17 @@ fn operations_go_on_while_another_communicator_of_the_device_is_joined() {
         scope.spawn(|| {
             let stream = device.stream().unwrap();
             let mut array = stream.to_device(&[1]).unwrap();
-            early.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+            early.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
             done.send(array.copy_to_host().unwrap().to_vec()).unwrap();
         });
         // The thread waits in its call.
         assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
         let stream = device.stream().unwrap();
         let mut array = stream.to_device(&[5]).unwrap();
-        own[0].all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+        own[0].on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [5]);
         let late = Comm::join(&device, &id, 1, 2, &Options::new()).unwrap();
-        late.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+        late.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         assert_eq!(told.recv().unwrap(), [6]);
     });
 }

@@ -2,7 +2,7 @@
 
 use super::case::{Elements, OfRank, What, value};
 use crate::common::{B, Comm, Stream};
-use gpumem_collectives::{Max, Reduction, Sum};
+use gpumem_collectives::{InPlace, Max, Reduction, Sum};
 use gpumem_core::{Element, Result};
 use gpumem_runtime::DeviceArray;
 use ndarray::{Array2, Ix2, SliceInfo, SliceInfoElem, s};
@@ -178,32 +178,36 @@ fn call_of<T: Value, R: Reduction<T>>(own: &OfRank, comm: &Comm, stream: &Stream
     }
     let called = (|| {
         if own.is_barrier {
-            return comm.barrier(stream);
+            return comm.on(stream).barrier();
         }
         let from = source.as_mut().map(|memory| memory.all.slice(part(memory.strided)).unwrap());
         let to = destination.as_mut().map(|memory| memory.all.slice_mut(part(memory.strided)).unwrap());
         match (own.what, from, to) {
             (What::AllToAllV, Some(from), Some(mut to)) => {
-                comm.all_to_all_v(stream, (&from, &own.sends), (&mut to, &own.receives))
+                comm.on(stream).all_to_all_v((&from, &own.sends), (&mut to, &own.receives))
             }
-            (What::AllToAll, Some(from), Some(mut to)) => comm.all_to_all(stream, &from, &mut to),
-            (What::AllGather, Some(from), Some(mut to)) => comm.all_gather(stream, &from, &mut to),
-            (What::AllGather, None, Some(mut to)) => comm.all_gather_in_place(stream, &mut to),
-            (What::AllReduce, Some(from), Some(mut to)) => comm.all_reduce(stream, &from, &mut to, reduction),
-            (What::AllReduce, None, Some(mut to)) => comm.all_reduce_in_place(stream, &mut to, reduction),
-            (What::Reduce, Some(from), to) => comm.reduce(stream, &from, to, reduction, root),
-            (What::Reduce, None, Some(mut to)) => comm.reduce_in_place(stream, &mut to, reduction, root),
-            (What::Broadcast, None, Some(mut to)) => comm.broadcast(stream, &mut to, root),
-            (What::Gather, Some(from), to) => comm.gather(stream, &from, to, root),
-            (What::Scatter, from, Some(mut to)) => comm.scatter(stream, from, &mut to, root),
+            (What::AllToAll, Some(from), Some(mut to)) => comm.on(stream).all_to_all(&from, &mut to),
+            (What::AllGather, Some(from), Some(mut to)) => comm.on(stream).all_gather(&from, &mut to),
+            (What::AllGather, None, Some(mut to)) => comm.on(stream).all_gather(InPlace, &mut to),
+            (What::AllReduce, Some(from), Some(mut to)) => {
+                comm.on(stream).all_reduce(&from, &mut to, reduction)
+            }
+            (What::AllReduce, None, Some(mut to)) => comm.on(stream).all_reduce(InPlace, &mut to, reduction),
+            (What::Reduce, Some(from), to) => comm.on(stream).reduce(&from, to, reduction, root),
+            (What::Reduce, None, Some(mut to)) => {
+                comm.on(stream).reduce(InPlace, Some(to.view_mut()), reduction, root)
+            }
+            (What::Broadcast, None, Some(mut to)) => comm.on(stream).broadcast(&mut to, root),
+            (What::Gather, Some(from), to) => comm.on(stream).gather(&from, to, root),
+            (What::Scatter, from, Some(mut to)) => comm.on(stream).scatter(from, &mut to, root),
             (What::ReduceScatter, Some(from), Some(mut to)) => {
-                comm.reduce_scatter(stream, &from, &mut to, reduction)
+                comm.on(stream).reduce_scatter(&from, &mut to, reduction)
             }
             (What::ReduceScatter, None, Some(mut to)) => {
-                comm.reduce_scatter_in_place(stream, &mut to, reduction)
+                comm.on(stream).reduce_scatter(InPlace, &mut to, reduction)
             }
-            (What::Pair, Some(from), None) => comm.send(stream, &from, 1),
-            (What::Pair, None, Some(mut to)) => comm.receive(stream, &mut to, 0),
+            (What::Pair, Some(from), None) => comm.on(stream).send(&from, 1),
+            (What::Pair, None, Some(mut to)) => comm.on(stream).receive(&mut to, 0),
             (what, ..) => panic!("{what:?} without its arrays"),
         }
     })();
