@@ -184,16 +184,16 @@ pub(crate) fn disagreement_of_bytes(
     disagreement(ranks, &all)
 }
 
-/// Returns why the calls do not fit together, if they do not, for each seat. `ranks` has the rank of each seat.
+/// Returns why the calls do not fit together, if they do not, for each slot. `ranks` has the rank of each slot.
 pub(crate) fn disagreement(ranks: &[usize], all: &[Fingerprint]) -> Option<Vec<CollectiveCause>> {
     let differing =
-        |seat: usize| -> Vec<usize> { (0..all.len()).filter(|other| differ((seat, *other), all)).collect() };
+        |slot: usize| -> Vec<usize> { (0..all.len()).filter(|other| differ((slot, *other), all)).collect() };
     let differing: Vec<Vec<usize>> = (0..all.len()).map(differing).collect();
     if differing.iter().all(Vec::is_empty) {
         return None;
     }
     // A rank that agrees with every other one, as two others disagree about a block between them, is told of both.
-    let any: Vec<usize> = (0..all.len()).filter(|seat| !differing[*seat].is_empty()).collect();
+    let any: Vec<usize> = (0..all.len()).filter(|slot| !differing[*slot].is_empty()).collect();
     let causes = differing.iter().zip(all).map(|(theirs, mine)| {
         let theirs = if theirs.is_empty() { &any } else { theirs };
         let theirs = theirs.iter().map(|other| (ranks[*other], all[*other].call.clone())).collect();
@@ -202,7 +202,7 @@ pub(crate) fn disagreement(ranks: &[usize], all: &[Fingerprint]) -> Option<Vec<C
     Some(causes.collect())
 }
 
-/// Whether the calls of two seats do not fit together. A seat fits itself, unless what it sends to itself is not what it
+/// Whether the calls of two slots do not fit together. A slot fits itself, unless what it sends to itself is not what it
 /// receives from itself.
 fn differ((left, right): (usize, usize), all: &[Fingerprint]) -> bool {
     let (one, other) = (&all[left], &all[right]);
@@ -234,7 +234,7 @@ mod tests {
 
     /// The ranks that each rank is told of; nothing if all agree.
     fn told(calls: &[(Call, &[(u64, u64)])]) -> Vec<Vec<usize>> {
-        let ranks: Vec<usize> = (0..calls.len()).map(|seat| 10 + seat).collect();
+        let ranks: Vec<usize> = (0..calls.len()).map(|slot| 10 + slot).collect();
         let all = calls.iter().map(|(call, order)| Fingerprint::new(call, order.to_vec()));
         let all: Vec<Fingerprint> = all.collect();
         let causes = disagreement(&ranks, &all);
@@ -243,9 +243,9 @@ mod tests {
         let bytes: Vec<&[u8]> = bytes.iter().map(|bytes| &**bytes).collect();
         assert_eq!(disagreement_of_bytes(&ranks, &bytes, calls.len()), causes);
         let Some(causes) = causes else { return Vec::new() };
-        let theirs = |seat: usize| match causes[seat].clone() {
+        let theirs = |slot: usize| match causes[slot].clone() {
             CollectiveCause::Mismatch { mine, theirs } => {
-                assert_eq!(*mine, all[seat].call);
+                assert_eq!(*mine, all[slot].call);
                 theirs.into_iter().map(|(rank, _)| rank).collect()
             }
             other => panic!("{other}"),

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod call;
+mod call_counts;
 mod choose;
 mod communicator;
 #[cfg(doctest)]
@@ -28,6 +29,7 @@ mod nccl;
 mod operations;
 mod options;
 mod pack;
+mod participation;
 mod rank_state;
 mod record;
 mod reduction;

@@ -1,7 +1,7 @@
-//! What the loom models in `tests/loom.rs` run of the meeting. Compiled with `--cfg loom` only.
+//! What the loom models in `tests/loom.rs` run of the operation. Compiled with `--cfg loom` only.
 #![allow(clippy::expect_used, reason = "a model may fail")]
 
-use crate::local::meeting::{Meeting, Verdict};
+use crate::local::pending::{PendingCollective, Verdict};
 use gpumem_core::CollectiveCause;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{
@@ -16,10 +16,10 @@ pub struct Memory {
     is_free: AtomicBool,
 }
 
-/// A meeting of two ranks with their memory, and whether each was woken.
+/// An operation of two ranks with their memory, and whether each was woken.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    meeting: Arc<Meeting<Arc<Memory>>>,
+    pending: Arc<PendingCollective<Arc<Memory>>>,
     memory: [Arc<Memory>; 2],
     woken: [Arc<Woken>; 2],
 }
@@ -42,19 +42,19 @@ fn run(parts: &[Arc<Memory>]) {
 }
 
 impl Pair {
-    /// A meeting that no rank has come to.
+    /// An operation that no rank has come to.
     pub fn new() -> Self {
         let memory = || Arc::new(Memory { moved: AtomicUsize::new(0), is_free: AtomicBool::new(false) });
         let woken = || Arc::new(Woken(AtomicBool::new(false)));
         let memory = [memory(), memory()];
-        let meeting = Arc::new(Meeting::new(vec![0, 1], run));
-        meeting.set_steps(memory.to_vec());
-        Self { meeting, memory, woken: [woken(), woken()] }
+        let pending = Arc::new(PendingCollective::new(vec![0, 1], run));
+        pending.set_steps(memory.to_vec());
+        Self { pending, memory, woken: [woken(), woken()] }
     }
 
     /// A rank comes. `None` if it has to wait.
-    pub fn arrive(&self, seat: usize) -> Option<bool> {
-        match self.meeting.arrive(seat, &Waker::from(self.woken[seat].clone())) {
+    pub fn arrive(&self, slot: usize) -> Option<bool> {
+        match self.pending.arrive(slot, &Waker::from(self.woken[slot].clone())) {
             Poll::Pending => None,
             Poll::Ready(outcome) => Some(outcome.is_ok()),
         }
@@ -62,25 +62,25 @@ impl Pair {
 
     /// The deadline is over.
     pub fn fail(&self) -> bool {
-        self.meeting.fail(Verdict::One(CollectiveCause::Aborted { rank: 0 }))
+        self.pending.fail(Verdict::One(CollectiveCause::Aborted { rank: 0 }))
     }
 
     /// The memory of a rank is given up.
-    pub fn give_up(&self, seat: usize) {
-        self.meeting.leave(seat, CollectiveCause::Aborted { rank: seat });
-        self.memory[seat].is_free.store(true, Ordering::Release);
+    pub fn give_up(&self, slot: usize) {
+        self.pending.leave(slot, CollectiveCause::Aborted { rank: slot });
+        self.memory[slot].is_free.store(true, Ordering::Release);
     }
 
     /// How often the bytes of a rank were moved.
-    pub fn moved(&self, seat: usize) -> usize {
-        self.memory[seat].moved.load(Ordering::Acquire)
+    pub fn moved(&self, slot: usize) -> usize {
+        self.memory[slot].moved.load(Ordering::Acquire)
     }
 
     /// The outcome for a rank that has come: if it had to wait, it was woken.
-    pub fn outcome(&self, seat: usize, first: Option<bool>) -> bool {
+    pub fn outcome(&self, slot: usize, first: Option<bool>) -> bool {
         first.unwrap_or_else(|| {
-            assert!(self.woken[seat].0.load(Ordering::Acquire), "a rank waits for ever");
-            self.arrive(seat).expect("the meeting is over")
+            assert!(self.woken[slot].0.load(Ordering::Acquire), "a rank waits for ever");
+            self.arrive(slot).expect("the pending is over")
         })
     }
 }

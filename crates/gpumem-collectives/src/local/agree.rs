@@ -1,13 +1,13 @@
 //! What the ranks of an operation do, once all have called it.
 
 use super::{
-    meeting::Verdict,
     part::{Move, Part, overlap, plan},
+    pending::Verdict,
 };
 use crate::fingerprint::{Fingerprint, disagreement};
 use gpumem_core::CollectiveCause;
 
-/// The calls of all seats with their bytes, if they fit together: the steps of the operation.
+/// The calls of all slots with their bytes, if they fit together: the steps of the operation.
 ///
 /// # Errors
 /// Returns why they do not. Then nothing is moved.
@@ -21,8 +21,8 @@ pub(crate) fn agreed(ranks: &[usize], all: Vec<(Fingerprint, Part)>) -> Result<V
         let (writer, user) = (ranks[writer], ranks[user]);
         return Err(Verdict::One(CollectiveCause::Overlap { writer, user }));
     }
-    plan(&parts).map_err(|seat| {
-        let rank = ranks.get(seat).copied().unwrap_or(seat);
+    plan(&parts).map_err(|slot| {
+        let rank = ranks.get(slot).copied().unwrap_or(slot);
         let why = "its array does not have the bytes of the operation that it called".to_owned();
         Verdict::One(CollectiveCause::PeerLost { rank, why })
     })

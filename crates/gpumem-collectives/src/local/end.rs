@@ -1,16 +1,12 @@
 //! One rank's end of the engine.
 
-use super::{
-    Shared,
-    attendee::{Attendance, Attendee, Traced},
-    family::Family,
-    part::Part,
-    split::Begun,
-};
+use super::{Shared, part::Part, participant::Traced, split::Begun};
 use crate::{
     Options,
     call::{Place, Prepared, accesses},
+    call_counts::CallCounts,
     engine::{Engine, Split},
+    participation::{Awaited, Participation},
     record,
     span::Span,
 };
@@ -62,8 +58,8 @@ pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -
     clean_up(&mut joined);
     let entry = joined.entry(identity).or_insert_with(|| Joined { shared: Weak::new(), awaits: None });
     let shared = entry.shared.upgrade().unwrap_or_else(|| {
-        let family = Arc::new(Family::new(size));
-        let shared = Arc::new(Shared::new((0..size).collect(), family, options.clone()));
+        let counts = Arc::new(CallCounts::new(size));
+        let shared = Arc::new(Shared::new((0..size).collect(), counts, options.clone()));
         *entry = Joined { shared: Arc::downgrade(&shared), awaits: Some(shared.clone()) };
         shared
     });
@@ -95,14 +91,6 @@ impl End {
     pub(crate) fn new(shared: Arc<Shared>, rank: usize) -> Self {
         Self { shared, rank, order: Mutex::new(()) }
     }
-
-    /// Does not come to operations whose group has failed with `error`, which stays the last failure.
-    #[cold]
-    fn give_up(&self, attendees: Vec<Attendee>, error: Box<CollectiveError>) -> Box<CollectiveError> {
-        drop(attendees);
-        self.shared.of_rank(self.rank, |own| own.failure = Some(*error.clone()));
-        error
-    }
 }
 
 /// The bytes of a packed array.
@@ -124,27 +112,30 @@ impl<B: Backend> Engine<B> for End {
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
-        let (mut attendees, mut refused) = (Vec::with_capacity(calls.len()), None);
+        let (mut participants, mut refused) = (Vec::with_capacity(calls.len()), None);
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             // All of them are called, also after one that fails: what this rank had left out would be met by its next operation.
             match self.shared.call(self.rank, Part { call: call.clone(), source, destination }) {
-                Ok(mut attendee) => {
-                    attendee.traced = record::writer(timeline, (self.rank, attendee.sequence), call)
+                Ok(mut participant) => {
+                    participant.traced = record::writer(timeline, (self.rank, participant.sequence), call)
                         .map(|write| Traced { came: None, write });
-                    attendees.push(attendee);
+                    participants.push(Awaited::new(participant));
                 }
                 Err(error) => drop(refused.get_or_insert(error)),
             }
         }
         if let Some(error) = refused {
-            return Err(timeline.context.error(operation, self.give_up(attendees, error)));
+            drop(participants);
+            // After they have failed: what the caller gets stays the last failure.
+            self.shared.of_rank(self.rank, |own| own.failure = Some((*error).clone()));
+            return Err(timeline.context.error(operation, error));
         }
         let place = timeline.context.name();
-        let future = HostFuture::new(operation, Attendance { attendees, place });
+        let future = HostFuture::new(operation, Participation { participants, place });
         let submitted = admitted.submit(|raw, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
-            // or dropped: an attendee that is dropped waits until no thread moves bytes. If it ends well, each destination
+            // or dropped: a participant that is dropped waits until no thread moves bytes. If it ends well, each destination
             // was written as a whole; a destination that is not written is not among the accesses.
             unsafe { raw.enqueue_future(future) }
         });

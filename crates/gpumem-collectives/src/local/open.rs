@@ -1,6 +1,6 @@
 //! An operation that some ranks have not called yet.
 
-use super::{Meeting, Move, Part, meeting::Verdict, part};
+use super::{Move, Part, PendingCollective, part, pending::Verdict};
 use crate::fingerprint::Fingerprint;
 use gpumem_core::CollectiveCause;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use std::sync::Arc;
 /// Then it wakes streams, which take their locks: the lock of the communicator is free.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) meeting: Arc<Meeting<Move>>,
+    pub(super) pending: Arc<PendingCollective<Move>>,
     pub(super) called: Vec<Option<(Fingerprint, Part)>>,
 }
 
 impl Open {
     pub(super) fn new(ranks: Vec<usize>) -> Self {
         let called = ranks.iter().map(|_| None).collect();
-        Self { meeting: Arc::new(Meeting::new(ranks, part::run)), called }
+        Self { pending: Arc::new(PendingCollective::new(ranks, part::run)), called }
     }
 
-    pub(super) fn lacks(&self, seat: usize) -> bool {
-        self.called.get(seat).is_some_and(Option::is_none)
+    pub(super) fn lacks(&self, slot: usize) -> bool {
+        self.called.get(slot).is_some_and(Option::is_none)
     }
 
     /// The calls of all ranks, if all have called.
@@ -34,9 +34,9 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(seat) = self.called.iter().position(Option::is_none) {
+        if let Some(slot) = self.called.iter().position(Option::is_none) {
             let why = "its engine has dropped the operation".to_owned();
-            self.meeting.fail(Verdict::One(CollectiveCause::PeerLost { rank: seat, why }));
+            self.pending.fail(Verdict::One(CollectiveCause::PeerLost { rank: slot, why }));
         }
     }
 }
@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn a_rank_in_an_operation_that_is_dropped_gets_an_error() {
         let open = Open::new(vec![0, 1]);
-        let meeting = open.meeting.clone();
-        assert!(meeting.arrive(0, Waker::noop()).is_pending());
+        let pending = open.pending.clone();
+        assert!(pending.arrive(0, Waker::noop()).is_pending());
         drop(open);
         assert!(matches!(
-            meeting.arrive(0, Waker::noop()),
+            pending.arrive(0, Waker::noop()),
             Poll::Ready(Err(CollectiveCause::PeerLost { .. }))
         ));
     }

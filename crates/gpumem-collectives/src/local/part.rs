@@ -52,18 +52,18 @@ fn parts_of(span: Span, lengths: &[usize], ranks: usize) -> Option<Vec<Span>> {
 pub(crate) fn overlap(parts: &[Part]) -> Option<(usize, usize)> {
     let users = |part: &Part| [part.source, part.destination];
     let mut all: Vec<(Span, usize, bool)> = Vec::with_capacity(2 * parts.len());
-    for (seat, part) in parts.iter().enumerate() {
-        all.extend(users(part).into_iter().zip([false, true]).map(|(span, write)| (span, seat, write)));
+    for (slot, part) in parts.iter().enumerate() {
+        all.extend(users(part).into_iter().zip([false, true]).map(|(span, write)| (span, slot, write)));
     }
     all.retain(|(span, ..)| !span.is_empty());
     // By address: each is compared with those alone that begin within it.
     all.sort_by_key(|(span, ..)| span.address());
     let mut rest = &all[..];
-    while let Some(((span, seat, write), after)) = rest.split_first() {
+    while let Some(((span, slot, write), after)) = rest.split_first() {
         rest = after;
         for (_, other, other_writes) in after.iter().take_while(|(other, ..)| span.overlaps(*other)) {
-            if other != seat && (*write || *other_writes) {
-                return Some(if *write { (*seat, *other) } else { (*other, *seat) });
+            if other != slot && (*write || *other_writes) {
+                return Some(if *write { (*slot, *other) } else { (*other, *slot) });
             }
         }
     }
@@ -77,7 +77,7 @@ pub(crate) enum Move {
     Combine { function: Reduce, sources: Vec<Span>, destinations: Vec<Span> },
 }
 
-/// Plans the steps of an operation that all ranks have called. `Err` names a seat whose bytes are not those of its call:
+/// Plans the steps of an operation that all ranks have called. `Err` names a slot whose bytes are not those of its call:
 /// then nothing is moved.
 pub(crate) fn plan(parts: &[Part]) -> Result<Vec<Move>, usize> {
     let Some(Part { call, .. }) = parts.first() else { return Ok(Vec::new()) };
@@ -112,38 +112,38 @@ fn plan_reductions(call: &Call, parts: &[Part]) -> Result<Vec<Move>, usize> {
 fn plan_copies(call: &Call, parts: &[Part]) -> Result<Vec<Move>, usize> {
     let ranks = parts.len();
     let mut moves = Vec::new();
-    let mut copy = |seat: usize, source: Span, destination: Span| -> Result<(), usize> {
-        moves.push(Move::Copy(source.to(destination).ok_or(seat)?));
+    let mut copy = |slot: usize, source: Span, destination: Span| -> Result<(), usize> {
+        moves.push(Move::Copy(source.to(destination).ok_or(slot)?));
         Ok(())
     };
     match &call.kind {
         Kind::Broadcast { root } => {
             let source = parts.get(*root).ok_or(*root)?.source;
-            for (seat, part) in parts.iter().enumerate() {
+            for (slot, part) in parts.iter().enumerate() {
                 // The root has the elements.
-                if seat != *root || !part.destination.is_empty() {
-                    copy(seat, source, part.destination)?;
+                if slot != *root || !part.destination.is_empty() {
+                    copy(slot, source, part.destination)?;
                 }
             }
         }
         Kind::AllGather => {
-            for (seat, part) in parts.iter().enumerate() {
-                let blocks = part.destination_blocks(ranks).ok_or(seat)?;
+            for (slot, part) in parts.iter().enumerate() {
+                let blocks = part.destination_blocks(ranks).ok_or(slot)?;
                 for (from, block) in parts.iter().zip(blocks) {
-                    copy(seat, from.source, block)?;
+                    copy(slot, from.source, block)?;
                 }
             }
         }
         Kind::Gather { root } => {
             let blocks = parts.get(*root).and_then(|part| part.destination_blocks(ranks)).ok_or(*root)?;
-            for (seat, (part, block)) in parts.iter().zip(blocks).enumerate() {
-                copy(seat, part.source, block)?;
+            for (slot, (part, block)) in parts.iter().zip(blocks).enumerate() {
+                copy(slot, part.source, block)?;
             }
         }
         Kind::Scatter { root } => {
             let blocks = parts.get(*root).and_then(|part| part.source_blocks(ranks)).ok_or(*root)?;
-            for (seat, (part, block)) in parts.iter().zip(blocks).enumerate() {
-                copy(seat, block, part.destination)?;
+            for (slot, (part, block)) in parts.iter().zip(blocks).enumerate() {
+                copy(slot, block, part.destination)?;
             }
         }
         Kind::AllToAll | Kind::AllToAllV { .. } => {
@@ -163,27 +163,27 @@ fn plan_copies(call: &Call, parts: &[Part]) -> Result<Vec<Move>, usize> {
     Ok(moves)
 }
 
-/// One value of each part, or the seat that has none.
+/// One value of each part, or the slot that has none.
 fn each<T>(parts: &[Part], of: impl Fn(&Part) -> Option<T>) -> Result<Vec<T>, usize> {
-    parts.iter().enumerate().map(|(seat, part)| of(part).ok_or(seat)).collect()
+    parts.iter().enumerate().map(|(slot, part)| of(part).ok_or(slot)).collect()
 }
 
 fn whole_sources(parts: &[Part]) -> Result<Vec<Span>, usize> {
     each(parts, |part| Some(part.source).filter(|source| source.len() == part.call.bytes()))
 }
 
-/// A reduction over spans of the bytes of one rank, into those of the seats from `first` on. None without elements.
+/// A reduction over spans of the bytes of one rank, into those of the slots from `first` on. None without elements.
 fn combine(
     call: &Call,
     sources: Vec<Span>,
     (first, destinations): (usize, Vec<Span>),
 ) -> Result<Option<Move>, usize> {
     let differs = |span: &Span| span.len() != call.bytes();
-    if let Some(seat) = sources.iter().position(differs) {
-        return Err(seat);
+    if let Some(slot) = sources.iter().position(differs) {
+        return Err(slot);
     }
-    if let Some(seat) = destinations.iter().position(differs) {
-        return Err(first + seat);
+    if let Some(slot) = destinations.iter().position(differs) {
+        return Err(first + slot);
     }
     let computation = call.computation.filter(|_| call.bytes() > 0);
     Ok(computation.map(|computation| Move::Combine { function: computation.function, sources, destinations }))

@@ -1,12 +1,13 @@
 //! What the ranks of a communicator share.
 
 use super::{
-    Meeting, Move, Part, agree::agreed, attendee::Attendee, family::Family, meeting::Verdict, open::Open,
-    split::Splits,
+    Move, Part, PendingCollective, agree::agreed, open::Open, participant::LocalParticipant,
+    pending::Verdict, split::Splits,
 };
 use crate::{
     Options,
     call::Kind,
+    call_counts::CallCounts,
     fingerprint::Fingerprint,
     rank_state::RankState,
     watchdog::{self, Watched},
@@ -31,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     /// The rank of each rank in the communicator from which all were split.
     pub(crate) members: Vec<usize>,
-    pub(crate) family: Arc<Family>,
+    pub(crate) call_counts: Arc<CallCounts>,
     pub(crate) splits: Splits,
     state: Mutex<State>,
     /// Whether the watchdog looks after it.
@@ -49,7 +50,7 @@ struct State {
     first_open: u64,
     /// Sends and receives whose other side has not called, by sender and receiver.
     pairs: BTreeMap<(usize, usize), VecDeque<Open>>,
-    under_way: Vec<Weak<Meeting<Move>>>,
+    under_way: Vec<Weak<PendingCollective<Move>>>,
     clean_up_at: usize,
 }
 
@@ -62,24 +63,24 @@ struct Rank {
 }
 
 /// What is to be done when the lock is free: waking streams takes their locks.
-type Later = Vec<(Arc<Meeting<Move>>, Verdict)>;
+type Later = Vec<(Arc<PendingCollective<Move>>, Verdict)>;
 
-/// The seat of a rank in an operation, the meeting, and the calls of all ranks, if all have called.
-type Joined = (usize, Arc<Meeting<Move>>, Option<Vec<(Fingerprint, Part)>>);
+/// The slot of a rank in an operation, the operation, and the calls of all ranks, if all have called.
+type Joined = (usize, Arc<PendingCollective<Move>>, Option<Vec<(Fingerprint, Part)>>);
 
 impl State {
-    /// The rank at a seat of `from` and `to` calls its side of a send.
+    /// The rank at a slot of `from` and `to` calls its side of a send.
     fn join_pair(
         &mut self,
         (from, to): (usize, usize),
-        seat: usize,
+        slot: usize,
         called: (Fingerprint, Part),
     ) -> Result<Joined, CollectiveCause> {
-        let peer = if seat == 0 { to } else { from };
+        let peer = if slot == 0 { to } else { from };
         let size = self.ranks.len();
         let waiting = self.pairs.entry((from, to)).or_default();
         // Pairs wait for the same side only: the other one would have matched the first.
-        let at = waiting.iter().position(|open| open.lacks(seat)).unwrap_or(waiting.len());
+        let at = waiting.iter().position(|open| open.lacks(slot)).unwrap_or(waiting.len());
         if at == waiting.len() {
             if self.ranks.get(peer).is_none_or(|other| other.state.has_left) {
                 return Err(left(peer, size));
@@ -87,15 +88,15 @@ impl State {
             waiting.push_back(Open::new(vec![from, to]));
         }
         let Some(open) = waiting.get_mut(at) else { return Err(left(peer, size)) };
-        open.called[seat] = Some(called);
-        let (meeting, all) = (open.meeting.clone(), open.complete());
+        open.called[slot] = Some(called);
+        let (pending, all) = (open.pending.clone(), open.complete());
         if all.is_some() {
             waiting.remove(at);
             if waiting.is_empty() {
                 self.pairs.remove(&(from, to));
             }
         }
-        Ok((seat, meeting, all))
+        Ok((slot, pending, all))
     }
 
     /// A rank calls its next operation of all ranks.
@@ -113,17 +114,17 @@ impl State {
         }
         let Some(open) = self.open.get_mut(at) else { return Err(left(rank, size)) };
         open.called[rank] = Some(called);
-        let (meeting, all) = (open.meeting.clone(), open.complete());
+        let (pending, all) = (open.pending.clone(), open.complete());
         while self.open.front().is_some_and(|open| open.called.iter().all(Option::is_some)) {
             self.open.pop_front();
             self.first_open += 1;
         }
-        Ok((rank, meeting, all))
+        Ok((rank, pending, all))
     }
 }
 
 impl Shared {
-    pub(crate) fn new(members: Vec<usize>, family: Arc<Family>, options: Options) -> Self {
+    pub(crate) fn new(members: Vec<usize>, call_counts: Arc<CallCounts>, options: Options) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let size = members.len();
         let rank = |rank| Rank { state: RankState::new((rank, size)), has_joined: false, collectives: 0 };
@@ -133,7 +134,7 @@ impl Shared {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             options,
             members,
-            family,
+            call_counts,
             splits: Splits::default(),
             state: Mutex::new(State { ranks, clean_up_at: FEW, ..State::default() }),
             is_watched: AtomicBool::new(false),
@@ -141,7 +142,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // After the splits and the table of joins; before the family and the state of each operation.
+        // After the splits and the table of joins; before the counts and the state of each operation.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,10 +159,10 @@ impl Shared {
         let mut state = self.lock();
         let Some(own) = state.ranks.get_mut(rank).filter(|own| !own.has_joined) else { return false };
         own.has_joined = true;
-        // The family is told afterwards: the rank cannot call an operation before this call returns.
+        // The counts are changed afterwards: the rank cannot call an operation before this call returns.
         state.joined += 1;
         drop(state);
-        self.family.join(self.members[rank], self.id);
+        self.call_counts.join(self.members[rank], self.id);
         true
     }
 
@@ -175,7 +176,11 @@ impl Shared {
     ///
     /// # Errors
     /// Returns why the operation cannot succeed: then no rank moves anything in it.
-    pub(crate) fn call(self: &Arc<Self>, rank: usize, part: Part) -> Result<Attendee, Box<CollectiveError>> {
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        rank: usize,
+        part: Part,
+    ) -> Result<LocalParticipant, Box<CollectiveError>> {
         let operation = part.call.kind.name();
         let mut later = Later::new();
         // From the number to the record under one lock: a rank's operations are met in the order in which they are recorded.
@@ -187,14 +192,14 @@ impl Shared {
             None => self.call_locked(&mut state, rank, part, &mut later),
         };
         drop(state);
-        // Without the lock: a meeting that fails wakes streams.
-        for (meeting, verdict) in later {
-            meeting.fail(verdict);
+        // Without the lock: an operation that fails wakes streams.
+        for (pending, verdict) in later {
+            pending.fail(verdict);
         }
         match called {
-            Ok((meeting, seat)) => {
+            Ok((pending, slot)) => {
                 let shared = self.clone();
-                Ok(Attendee { meeting, seat, shared, rank, operation, sequence, traced: None, outcome: None })
+                Ok(LocalParticipant { pending, slot, shared, rank, operation, sequence, traced: None })
             }
             Err(cause) => Err(self.of_rank(rank, |own| own.fail(operation, sequence..sequence + 1, cause))),
         }
@@ -206,33 +211,33 @@ impl Shared {
         rank: usize,
         part: Part,
         later: &mut Later,
-    ) -> Result<(Arc<Meeting<Move>>, usize), CollectiveCause> {
+    ) -> Result<(Arc<PendingCollective<Move>>, usize), CollectiveCause> {
         let pair = match part.call.kind {
             Kind::Send { to } => Some(((rank, to), 0)),
             Kind::Receive { from } => Some(((from, rank), 1)),
             _ => None,
         };
         let order = match pair {
-            None if !self.options.concurrent => self.family.call(self.members[rank], self.id),
+            None if !self.options.concurrent => self.call_counts.call(self.members[rank], self.id),
             _ => Vec::new(),
         };
         let called = (Fingerprint::new(&part.call, order), part);
-        let (ranks, (seat, meeting, all)) = match pair {
-            Some((ranks, seat)) => (vec![ranks.0, ranks.1], state.join_pair(ranks, seat, called)?),
+        let (ranks, (slot, pending, all)) = match pair {
+            Some((ranks, slot)) => (vec![ranks.0, ranks.1], state.join_pair(ranks, slot, called)?),
             None => ((0..self.size()).collect(), state.join_all(rank, called)?),
         };
         if let Some(all) = all {
             match agreed(&ranks, all) {
-                Ok(steps) => meeting.set_steps(steps),
+                Ok(steps) => pending.set_steps(steps),
                 Err(verdict) => {
-                    let cause = verdict.of(seat);
-                    later.push((meeting, verdict));
+                    let cause = verdict.of(slot);
+                    later.push((pending, verdict));
                     return Err(cause);
                 }
             }
         }
-        state.note(&meeting);
-        Ok((meeting, seat))
+        state.note(&pending);
+        Ok((pending, slot))
     }
 
     /// Looks at the state of a rank, or changes it.
@@ -243,20 +248,20 @@ impl Shared {
     /// Fails all operations whose bytes are not being moved, and all later ones.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
         let (under_way, open) = {
-            // Taken out under the lock, failed without it. The family comes within it, so that no operation is counted after
+            // Taken out under the lock, failed without it. The counts change within it, so that no operation is counted after
             // this.
             let mut state = self.lock();
             for rank in &mut state.ranks {
                 rank.state.revoked.get_or_insert_with(|| cause.clone());
             }
             // From here on the ranks call different numbers of operations of it.
-            self.members.iter().for_each(|rank| self.family.leave(*rank, self.id));
+            self.members.iter().for_each(|rank| self.call_counts.leave(*rank, self.id));
             // The numbers of later operations are not looked at.
             let open = (std::mem::take(&mut state.open), std::mem::take(&mut state.pairs));
             (std::mem::take(&mut state.under_way), open)
         };
-        for meeting in under_way.iter().filter_map(Weak::upgrade) {
-            meeting.fail(Verdict::One(cause.clone()));
+        for pending in under_way.iter().filter_map(Weak::upgrade) {
+            pending.fail(Verdict::One(cause.clone()));
         }
         // Without the lock: what is open wakes its ranks when it is dropped.
         drop(open);
@@ -273,19 +278,19 @@ impl Shared {
         own.state.has_left = true;
         let verdict = Verdict::One(left(rank, self.size()));
         for open in state.open.iter().filter(|open| open.lacks(rank)) {
-            later.push((open.meeting.clone(), verdict.clone()));
+            later.push((open.pending.clone(), verdict.clone()));
         }
         for ((from, to), waiting) in &state.pairs {
-            let seat = if *from == rank { 0 } else { 1 };
+            let slot = if *from == rank { 0 } else { 1 };
             if *from == rank || *to == rank {
-                let lacking = waiting.iter().filter(|open| open.lacks(seat));
-                later.extend(lacking.map(|open| (open.meeting.clone(), verdict.clone())));
+                let lacking = waiting.iter().filter(|open| open.lacks(slot));
+                later.extend(lacking.map(|open| (open.pending.clone(), verdict.clone())));
             }
         }
         drop(state);
-        self.family.leave(self.members[rank], self.id);
-        for (meeting, verdict) in later {
-            meeting.fail(verdict);
+        self.call_counts.leave(self.members[rank], self.id);
+        for (pending, verdict) in later {
+            pending.fail(verdict);
         }
         self.splits.wake();
     }
@@ -322,9 +327,9 @@ impl Watched for Shared {
             return false;
         }
         let (now, after) = (Instant::now(), self.options.timeout);
-        let late = state.under_way.iter().filter_map(Weak::upgrade).find_map(|meeting| {
-            // The lock of the meeting, within that of the communicator.
-            let (since, missing) = meeting.absent()?;
+        let late = state.under_way.iter().filter_map(Weak::upgrade).find_map(|pending| {
+            // The lock of the operation, within that of the communicator.
+            let (since, missing) = pending.absent()?;
             (now.saturating_duration_since(since) >= after).then_some(missing)
         });
         drop(state);
@@ -340,21 +345,21 @@ impl Watched for Shared {
 }
 
 impl State {
-    /// Adds a meeting to those that are under way.
-    fn note(&mut self, meeting: &Arc<Meeting<Move>>) {
+    /// Adds an operation to those that are under way.
+    fn note(&mut self, pending: &Arc<PendingCollective<Move>>) {
         if self.under_way.len() >= self.clean_up_at {
             self.clean_up();
             self.clean_up_at = FEW.max(2 * self.under_way.len());
         }
         let last =
-            self.under_way.last().is_some_and(|last| std::ptr::eq(last.as_ptr(), Arc::as_ptr(meeting)));
+            self.under_way.last().is_some_and(|last| std::ptr::eq(last.as_ptr(), Arc::as_ptr(pending)));
         if !last {
-            self.under_way.push(Arc::downgrade(meeting));
+            self.under_way.push(Arc::downgrade(pending));
         }
     }
 
     fn clean_up(&mut self) {
-        self.under_way.retain(|meeting| meeting.upgrade().is_some_and(|meeting| !meeting.is_past()));
+        self.under_way.retain(|pending| pending.upgrade().is_some_and(|pending| !pending.is_past()));
     }
 }
 
@@ -370,14 +375,14 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_operations_that_fail_because_a_rank_has_left() {
-        let shared = Arc::new(Shared::new(vec![0, 1], Arc::new(Family::new(2)), Options::new()));
+        let shared = Arc::new(Shared::new(vec![0, 1], Arc::new(CallCounts::new(2)), Options::new()));
         shared.join(0);
         shared.join(1);
         shared.leave(1);
         for _ in 0..3 {
             let call = Call::new::<u8>(Kind::Barrier, 0);
             let part = Part { call, source: Span::default(), destination: Span::default() };
-            shared.call(0, part).unwrap_err();
+            assert!(shared.call(0, part).is_err());
         }
         assert!(shared.lock().open.is_empty());
     }

@@ -154,7 +154,7 @@ fn parts(shared: &Shared, said: &[(Option<u64>, i64)]) -> Vec<Option<Part>> {
     for mut ranks in colours.into_values() {
         ranks.sort_unstable();
         let members = ranks.iter().map(|(_, rank)| shared.members[*rank]).collect();
-        let part = Arc::new(Shared::new(members, shared.family.clone(), shared.options.clone()));
+        let part = Arc::new(Shared::new(members, shared.call_counts.clone(), shared.options.clone()));
         for (new, (_, old)) in ranks.iter().enumerate() {
             part.join(new);
             all[*old] = Some((part.clone(), new));

@@ -3,7 +3,7 @@
 use super::{
     Operation,
     abi::Object,
-    control::{Event, News},
+    control::{Event, PeerStatus},
     inbox::{Inbox, Message},
     operation::{Owned, Sequence, Work},
     split::Request,
@@ -11,9 +11,9 @@ use super::{
 use crate::{
     Options,
     call::{Call, Kind},
+    call_counts::CallCounts,
     fingerprint::Fingerprint,
     identity::stable_hash,
-    local::Family,
     rank_state::RankState,
 };
 use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
@@ -27,7 +27,7 @@ pub(crate) struct Comm {
     rank: usize,
     size: usize,
     pub(crate) options: Options,
-    pub(crate) family: Arc<Family>,
+    pub(crate) call_counts: Arc<CallCounts>,
     pub(crate) inbox: Arc<Inbox>,
     state: Mutex<State>,
 }
@@ -41,7 +41,7 @@ struct State {
     sends: Vec<u64>,
     receives: Vec<u64>,
     /// What each rank has told last.
-    news: Vec<Option<News>>,
+    status: Vec<Option<PeerStatus>>,
 }
 
 impl Comm {
@@ -49,19 +49,19 @@ impl Comm {
         (id, raw): (u64, Object),
         (rank, size): (usize, usize),
         options: Options,
-        family: Arc<Family>,
+        call_counts: Arc<CallCounts>,
         inbox: Arc<Inbox>,
     ) -> Arc<Self> {
-        family.join(0, id);
+        call_counts.join(0, id);
         let state = State {
             rank: RankState::new((rank, size)),
             collectives: 0,
             splits: 0,
             sends: vec![0; size],
             receives: vec![0; size],
-            news: vec![None; size],
+            status: vec![None; size],
         };
-        Arc::new(Self { id, raw, rank, size, options, family, inbox, state: Mutex::new(state) })
+        Arc::new(Self { id, raw, rank, size, options, call_counts, inbox, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -91,7 +91,7 @@ impl Comm {
             _ => Sequence::OfAll,
         };
         let order = match of {
-            Sequence::OfAll if !self.options.concurrent => self.family.call(0, self.id),
+            Sequence::OfAll if !self.options.concurrent => self.call_counts.call(0, self.id),
             _ => Vec::new(),
         };
         let fingerprint = Fingerprint::new(&call, order);
@@ -139,39 +139,39 @@ impl Comm {
 
     /// Refuses all later operations. The first cause stays.
     pub(crate) fn revoke(&self, cause: CollectiveCause) {
-        // The family is told after it: later calls are refused already.
+        // The counts are changed after it: later calls are refused already.
         self.lock().rank.revoked.get_or_insert(cause);
         // From here on the ranks call different numbers of operations of it.
-        self.family.leave(0, self.id);
+        self.call_counts.leave(0, self.id);
     }
 
     /// How far this rank has come, for another one.
-    pub(crate) fn news(&self, event: Event, pending: u64, rank: usize) -> News {
+    pub(crate) fn status(&self, event: Event, pending: u64, rank: usize) -> PeerStatus {
         let state = self.lock();
         let of = |counts: &[u64]| counts.get(rank).copied().unwrap_or(0);
         let (sends, receives) = (of(&state.sends), of(&state.receives));
-        News { event, collectives: state.collectives, pending, sends, receives }
+        PeerStatus { event, collectives: state.collectives, pending, sends, receives }
     }
 
     /// Notes what another rank has told.
-    pub(crate) fn note(&self, rank: usize, news: News) {
-        if let Some(known) = self.lock().news.get_mut(rank) {
-            *known = Some(news);
+    pub(crate) fn note(&self, rank: usize, status: PeerStatus) {
+        if let Some(known) = self.lock().status.get_mut(rank) {
+            *known = Some(status);
         }
     }
 
     /// What each rank has told last.
-    pub(crate) fn told(&self) -> Vec<Option<News>> {
-        self.lock().news.clone()
+    pub(crate) fn statuses(&self) -> Vec<Option<PeerStatus>> {
+        self.lock().status.clone()
     }
 
     /// The ranks without which an operation cannot take place: they have not called it, as far as this rank knows.
     pub(crate) fn missing(&self, of: Sequence, number: u64) -> Vec<usize> {
         let (state, rank) = (self.lock(), self.rank);
-        let calls = |news: &News| match of {
-            Sequence::OfAll => news.collectives,
-            Sequence::SendTo(_) => news.receives,
-            Sequence::ReceiveFrom(_) => news.sends,
+        let calls = |status: &PeerStatus| match of {
+            Sequence::OfAll => status.collectives,
+            Sequence::SendTo(_) => status.receives,
+            Sequence::ReceiveFrom(_) => status.sends,
         };
         let concerns = |other: usize| match of {
             Sequence::OfAll => other != rank,
@@ -180,7 +180,7 @@ impl Comm {
         // Of a rank that has told nothing, nothing is known: it counts as missing.
         let mut missing: Vec<usize> = (0..self.size)
             .filter(|other| concerns(*other))
-            .filter(|other| state.news[*other].as_ref().is_none_or(|news| calls(news) <= number))
+            .filter(|other| state.status[*other].as_ref().is_none_or(|status| calls(status) <= number))
             .collect();
         if of == Sequence::OfAll && state.collectives <= number {
             missing.push(rank);
@@ -222,7 +222,7 @@ impl Unclaimed {
 impl Drop for Unclaimed {
     fn drop(&mut self) {
         if !self.is_claimed {
-            self.comm.family.leave(0, self.comm.id);
+            self.comm.call_counts.leave(0, self.comm.id);
             // The others would wait for this rank until their deadline.
             self.comm.inbox.push(Message::Leave(self.comm.id));
         }
@@ -255,15 +255,17 @@ impl State {
 
     /// A rank that has left before it called the operation.
     fn absent(&self, of: Sequence, number: u64) -> Option<usize> {
-        let has_left = |rank: usize, calls: fn(&News) -> u64| {
-            let news = self.news.get(rank).and_then(Option::as_ref);
-            // Only the last news counts, which says how far it came.
-            news.is_some_and(|news| news.event.is_left() && calls(news) <= number)
+        let has_left = |rank: usize, calls: fn(&PeerStatus) -> u64| {
+            let status = self.status.get(rank).and_then(Option::as_ref);
+            // Only the last status counts, which says how far it came.
+            status.is_some_and(|status| status.event.is_left() && calls(status) <= number)
         };
         match of {
-            Sequence::OfAll => (0..self.news.len()).find(|rank| has_left(*rank, |news| news.collectives)),
-            Sequence::SendTo(rank) => has_left(rank, |news| news.receives).then_some(rank),
-            Sequence::ReceiveFrom(rank) => has_left(rank, |news| news.sends).then_some(rank),
+            Sequence::OfAll => {
+                (0..self.status.len()).find(|rank| has_left(*rank, |status| status.collectives))
+            }
+            Sequence::SendTo(rank) => has_left(rank, |status| status.receives).then_some(rank),
+            Sequence::ReceiveFrom(rank) => has_left(rank, |status| status.sends).then_some(rank),
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Event {
 
 /// How far a rank has come, and what has happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct PeerStatus {
     pub(crate) event: Event,
     /// Operations of all ranks that it has called.
     pub(crate) collectives: u64,
@@ -36,7 +36,7 @@ pub(crate) struct News {
     pub(crate) receives: u64,
 }
 
-impl News {
+impl PeerStatus {
     pub(crate) fn to_bytes(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let (number, text) = match &self.event {
@@ -108,9 +108,9 @@ mod tests {
             Event::Lost(long),
         ];
         for event in events {
-            let news = News { event, collectives: 1, pending: u64::MAX, sends: 3, receives: 4 };
-            let read = News::from_bytes(&news.to_bytes()).unwrap();
-            match (&read.event, &news.event) {
+            let status = PeerStatus { event, collectives: 1, pending: u64::MAX, sends: 3, receives: 4 };
+            let read = PeerStatus::from_bytes(&status.to_bytes()).unwrap();
+            match (&read.event, &status.event) {
                 (Event::Lost(read), Event::Lost(written)) => {
                     assert!(written.starts_with(read) && read.len() > 2)
                 }
@@ -118,10 +118,10 @@ mod tests {
             }
             assert_eq!((read.collectives, read.pending, read.sends, read.receives), (1, u64::MAX, 3, 4));
         }
-        assert_eq!(News::from_bytes(&[0; BYTES]), None);
-        assert_eq!(News::from_bytes(&[1, 0, 0]), None);
+        assert_eq!(PeerStatus::from_bytes(&[0; BYTES]), None);
+        assert_eq!(PeerStatus::from_bytes(&[1, 0, 0]), None);
         let mut lying = [0xff; BYTES];
         lying[..8].copy_from_slice(&4_u64.to_le_bytes());
-        assert_eq!(News::from_bytes(&lying), None);
+        assert_eq!(PeerStatus::from_bytes(&lying), None);
     }
 }

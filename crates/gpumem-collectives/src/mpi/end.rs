@@ -1,17 +1,12 @@
 //! One rank's end of the engine.
 
-use super::{
-    Comm,
-    future::{Participant, Participation},
-    inbox::Message,
-    split::MpiSplit,
-    thread,
-};
+use super::{Comm, inbox::Message, participant::MpiParticipant, split::MpiSplit, thread};
 use crate::{
     Options,
     call::{Prepared, accesses},
     engine::{Engine, Split},
     local::span,
+    participation::{Awaited, Participation},
     record::{self, Observed},
 };
 use gpumem_core::{
@@ -72,7 +67,10 @@ impl<B: Backend> Engine<B> for MpiEnd {
             match self.comm.call(call.clone()) {
                 Ok(operation) => {
                     writers.extend(record::writer(timeline, (self.comm.place().0, operation.sequence), call));
-                    participants.push(Participant { operation, source, destination, outcome: None });
+                    // SAFETY: it is polled by the stream that it is enqueued on below. The logs of the accesses keep the memory
+                    // valid and ordered until the future is ready or dropped.
+                    let participant = unsafe { MpiParticipant::new(operation, source, destination) };
+                    participants.push(Awaited::new(participant));
                 }
                 Err(error) => drop(refused.get_or_insert(error)),
             }
@@ -80,10 +78,8 @@ impl<B: Backend> Engine<B> for MpiEnd {
         if let Some(error) = refused {
             return Err(timeline.context.error(error.operation, error));
         }
-        // SAFETY: the future is polled by the stream that it is enqueued on below. The logs of the accesses keep the memory
-        // valid and ordered until it is ready or dropped.
-        let participation = unsafe { Participation::new(participants, timeline.context.name()) };
-        let future = HostFuture::new(operation, participation);
+        let place = timeline.context.name();
+        let future = HostFuture::new(operation, Participation { participants, place });
         let submitted = admitted.submit(|raw, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped, and only while it is polled. If it ends well, each destination was written as a whole.
@@ -110,7 +106,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
     }
 
     fn leave(&self) {
-        self.comm.family.leave(0, self.comm.id);
+        self.comm.call_counts.leave(0, self.comm.id);
         self.comm.inbox.push(Message::Leave(self.comm.id));
     }
 

@@ -97,11 +97,11 @@ impl Exchange {
                 (vec![from, rank], vec![self.theirs.as_slice(), self.mine.as_slice()])
             }
         };
-        let seat = match operation.of {
+        let slot = match operation.of {
             Sequence::OfAll => rank,
             Sequence::SendTo(_) => 0,
             Sequence::ReceiveFrom(_) => 1,
         };
-        disagreement_of_bytes(&ranks, &said, size)?.into_iter().nth(seat)
+        disagreement_of_bytes(&ranks, &said, size)?.into_iter().nth(slot)
     }
 }

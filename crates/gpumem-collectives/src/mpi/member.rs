@@ -1,12 +1,12 @@
 //! A communicator on the engine's thread: what waits, what is under way, and what the other ranks tell.
 
 mod failures;
-mod news;
+mod peers;
 
 use super::{
     Buffer, Comm, Lent, Mpi, MpiError, Staging,
     abi::{self, BYTE, Object, Status},
-    control::{Event, News},
+    control::{Event, PeerStatus},
     exchange::Exchange,
     operation::{Found, Owned, Sequence, Work},
     reduce::Made,
@@ -65,12 +65,12 @@ pub(crate) struct Member {
     pub(crate) comm: Arc<Comm>,
     waiting: BTreeMap<Sequence, VecDeque<Owned>>,
     active: Vec<Active>,
-    /// Where the next news of another rank comes.
+    /// Where the next status of another rank comes.
     control: Option<(Object, Lent<Buffer>)>,
     outgoing: Vec<(Object, Lent<Buffer>, Instant)>,
     late: Option<Late>,
     has_left: bool,
-    /// It has told the others so, as the last news.
+    /// It has told the others so, as the last status.
     has_ended: bool,
     is_dead: bool,
     splits: c_int,
@@ -117,7 +117,7 @@ impl Member {
     /// Goes on with everything. Tells whether anything has changed. Splits to be made are added to `partings`.
     pub(crate) fn go_on(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
         let mut changed = self.hear(mpi);
-        // News first: an operation that has failed by them is not begun any more.
+        // A status first: an operation that has failed by them is not begun any more.
         changed |= self.begin(mpi, made);
         changed |= self.test(mpi, made, partings);
         self.flush(mpi);
@@ -281,7 +281,7 @@ impl Member {
         // A split that is being made uses this communicator on another thread.
         let is_parting = Arc::strong_count(&self.partings) > 1;
         let is_idle = self.has_ended && self.outgoing.is_empty() && !is_parting;
-        let told = self.comm.told();
+        let told = self.comm.statuses();
         let have_ended = || self.comm.others().all(|rank| has_ended(told.get(rank).and_then(Option::as_ref)));
         is_idle && (self.is_dead || have_ended())
     }
@@ -300,8 +300,8 @@ impl Member {
     }
 }
 
-fn has_ended(news: Option<&News>) -> bool {
-    news.is_some_and(|news| news.event == Event::Ended)
+fn has_ended(status: Option<&PeerStatus>) -> bool {
+    status.is_some_and(|status| status.event == Event::Ended)
 }
 
 /// Asks whether requests are done. Those that are become null.

@@ -11,7 +11,7 @@ use super::{
     reduce::Made,
     split,
 };
-use crate::{Options, local::Family};
+use crate::{Options, call_counts::CallCounts};
 use gpumem_core::{
     CollectiveCause, CollectiveError, Error, LoadError, LoadFailure, Result,
     process::{OnceBeforeFork, ProcessGuard, at_exit},
@@ -401,8 +401,8 @@ impl Engine {
         // SAFETY: the communicator was made.
         self.mpi.check(unsafe { self.mpi.functions.MPI_Comm_set_errhandler(raw, abi::ERRORS_RETURN) })?;
         let place = place(self.mpi, raw)?;
-        let (family, inbox) = (Arc::new(Family::new(1)), self.inbox.clone());
-        let comm = Comm::new((number, raw), place, options, family, inbox);
+        let (call_counts, inbox) = (Arc::new(CallCounts::new(1)), self.inbox.clone());
+        let comm = Comm::new((number, raw), place, options, call_counts, inbox);
         self.members.push(Member::new(self.mpi, comm.clone()));
         Ok(comm)
     }
@@ -439,8 +439,8 @@ impl Engine {
             (Ok(_), None) => return,
         };
         let id = parent.part(operation.number, request.colour.unwrap_or(0));
-        let (family, inbox) = (parent.family.clone(), self.inbox.clone());
-        let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), family, inbox);
+        let (call_counts, inbox) = (parent.call_counts.clone(), self.inbox.clone());
+        let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), call_counts, inbox);
         self.members.push(Member::new(self.mpi, part.clone()));
         let part = Unclaimed::new(part);
         operation.answer(match self.finishing {

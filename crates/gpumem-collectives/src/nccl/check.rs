@@ -2,7 +2,7 @@
 
 use super::{
     Link,
-    enqueue::{OwnCalls, Turns, enqueue_locked},
+    enqueue::{DeviceOrders, OwnCalls, enqueue_locked},
 };
 use crate::{
     call::{Call, Kind, Place, Prepared},
@@ -22,7 +22,10 @@ struct Exchange<'a, B: Backend> {
 }
 
 /// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
-pub(super) fn agree<'a, B: Backend>(parts: &'a [OwnCalls<'a, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+pub(super) fn agree<'a, B: Backend>(
+    parts: &'a [OwnCalls<'a, B>],
+    device_orders: &mut DeviceOrders<'_, B>,
+) -> Result<()> {
     // Sends and receives concern two ranks only.
     let is_of_all = |call: &&Call| !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. });
     let checked: Vec<(&OwnCalls<'_, B>, Vec<&Call>)> = parts
@@ -34,19 +37,19 @@ pub(super) fn agree<'a, B: Backend>(parts: &'a [OwnCalls<'a, B>], turns: &mut Tu
         let all = Fingerprint::of_group(calls)?;
         Some((*own, all.to_bytes(own.link.size)))
     });
-    exchange(given.collect(), turns)?;
+    exchange(given.collect(), device_orders)?;
     // All ranks call the same operations: so these have blocks of different lengths on all of them, or on none.
     let given = checked.iter().filter(|(_, calls)| calls.len() > 1).map(|(own, calls)| {
         let uneven = calls.iter().filter(|call| matches!(call.kind, Kind::AllToAllV { .. }));
         (*own, uneven.flat_map(|call| Fingerprint::new(call, Vec::new()).to_bytes(own.link.size)).collect())
     });
-    exchange(given.filter(|(_, bytes): &(_, Vec<u8>)| !bytes.is_empty()).collect(), turns)
+    exchange(given.filter(|(_, bytes): &(_, Vec<u8>)| !bytes.is_empty()).collect(), device_orders)
 }
 
 /// Gathers the fingerprints of all ranks on each, and compares them there.
 fn exchange<'a, B: Backend>(
     given: Vec<(&'a OwnCalls<'a, B>, Vec<u8>)>,
-    turns: &mut Turns<'_, B>,
+    device_orders: &mut DeviceOrders<'_, B>,
 ) -> Result<()> {
     let mut exchanges = Vec::with_capacity(given.len());
     for (own, bytes) in given {
@@ -75,7 +78,7 @@ fn exchange<'a, B: Backend>(
         return Ok(());
     }
     // Together: one thread with several ranks would wait for itself.
-    enqueue_locked(&together, turns)?;
+    enqueue_locked(&together, device_orders)?;
     // Each rank notes its own failure, even if an earlier one has failed.
     let compared: Vec<Result<()>> = exchanges.iter().map(Exchange::finish).collect();
     compared.into_iter().collect()

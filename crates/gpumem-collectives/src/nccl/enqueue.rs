@@ -4,8 +4,8 @@ use super::{
     Link,
     calls::{self, Target},
     check,
+    device_order::{self, DeviceOrder, Last},
     link::{Handle, IssuedCall, Pending, Writes},
-    turn::{self, Last, Turn},
 };
 use crate::{
     call::{Accesses, Kind, Prepared, accesses},
@@ -37,8 +37,8 @@ pub(super) struct OwnCalls<'a, B: Backend> {
     pub(super) counts: bool,
 }
 
-/// The turns of the devices that are concerned.
-pub(super) type Turns<'a, B> = SmallVec<[(*const Turn<B>, MutexGuard<'a, Last<B>>); 1]>;
+/// The orders of the devices that are concerned.
+pub(super) type DeviceOrders<'a, B> = SmallVec<[(*const DeviceOrder<B>, MutexGuard<'a, Last<B>>); 1]>;
 
 /// A rank whose stream is ready for the calls.
 struct ReadyRank<'a, B: Backend> {
@@ -61,10 +61,10 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
             // Without the locks, so that operations of other communicators go on while the other ranks join.
             own.link.wait_ready(own.operation)?;
         }
-        // First the order of the communicator, then the turn of the device, then the state: as below.
+        // First the order of the communicator, then that of the device, then the state: as below.
         let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Held to the end of the call: no operation of another communicator comes between the wait and the note.
-        let mut last = own.link.turn.as_ref().map(|turn| turn.begin());
+        let mut last = own.link.device_order.as_ref().map(|device_order| device_order.begin());
         return own.enqueue(last.as_deref_mut());
     }
     parts.iter().try_for_each(OwnCalls::check)?;
@@ -78,29 +78,33 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
     links.dedup_by_key(|link| Arc::as_ptr(link));
-    // All orders before the first turn: communicators of one device share a turn, and never an order.
+    // All orders of communicators before the first one of a device, which communicators share.
     let _orders: SmallVec<[_; 1]> =
         links.iter().map(|link| link.order.lock().unwrap_or_else(PoisonError::into_inner)).collect();
-    let mut turns: SmallVec<[&Arc<Turn<B>>; 1]> =
-        links.iter().filter_map(|link| link.turn.as_ref()).collect();
-    // By address, as the links: two threads with turns of the same devices take them alike.
-    turns.sort_unstable_by_key(|turn| Arc::as_ptr(turn));
-    turns.dedup_by_key(|turn| Arc::as_ptr(turn));
-    let mut turns: Turns<'_, B> = turns.iter().map(|turn| (Arc::as_ptr(turn), turn.begin())).collect();
-    check::agree(parts, &mut turns)?;
-    enqueue_locked(parts, &mut turns)
+    let mut device_orders: SmallVec<[&Arc<DeviceOrder<B>>; 1]> =
+        links.iter().filter_map(|link| link.device_order.as_ref()).collect();
+    // By address, as the links: two threads with the same devices take them alike.
+    device_orders.sort_unstable_by_key(|device_order| Arc::as_ptr(device_order));
+    device_orders.dedup_by_key(|device_order| Arc::as_ptr(device_order));
+    let mut device_orders: DeviceOrders<'_, B> =
+        device_orders.iter().map(|device_order| (Arc::as_ptr(device_order), device_order.begin())).collect();
+    check::agree(parts, &mut device_orders)?;
+    enqueue_locked(parts, &mut device_orders)
 }
 
 /// As [`enqueue`], with the locks of the links.
-pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+pub(super) fn enqueue_locked<B: Backend>(
+    parts: &[OwnCalls<'_, B>],
+    device_orders: &mut DeviceOrders<'_, B>,
+) -> Result<()> {
     let accesses: SmallVec<[Accesses<'_, B>; 1]> = parts.iter().map(OwnCalls::accesses).collect();
     let mut begun = SmallVec::<[ReadyRank<'_, B>; 1]>::with_capacity(parts.len());
     let mut began = Ok(());
     for (own, accesses) in parts.iter().zip(&accesses) {
-        let turn = own.link.turn.as_ref().map(Arc::as_ptr);
-        let last = turns.iter().find(|(of, _)| Some(*of) == turn).map(|(_, last)| &**last);
+        let device_order = own.link.device_order.as_ref().map(Arc::as_ptr);
+        let last = device_orders.iter().find(|(of, _)| Some(*of) == device_order).map(|(_, last)| &**last);
         // Before the arrays are waited for: the wait for the other communicator is on the device, too.
-        let waited = last.map_or(Ok(()), |last| turn::wait(last, own.link.communicator, own.stream));
+        let waited = last.map_or(Ok(()), |last| device_order::wait(last, own.link.communicator, own.stream));
         match waited.and_then(|()| own.begin(accesses)) {
             Ok(ready) => begun.push(ready),
             Err(error) => {
@@ -117,12 +121,12 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut 
     let called = call(&begun);
     let mut ended = Ok(());
     for ready in begun {
-        let turn = ready.own.link.turn.as_ref().map(Arc::as_ptr);
+        let device_order = ready.own.link.device_order.as_ref().map(Arc::as_ptr);
         let own = ready.own;
         match ready.end(&called) {
             Ok(submission) => {
-                if let Some((_, last)) = turns.iter_mut().find(|(of, _)| Some(*of) == turn) {
-                    turn::note(last, own.link.communicator, own.stream, submission);
+                if let Some((_, last)) = device_orders.iter_mut().find(|(of, _)| Some(*of) == device_order) {
+                    device_order::note(last, own.link.communicator, own.stream, submission);
                 }
             }
             Err(error) => ended = Err(error),
@@ -158,17 +162,17 @@ impl<B: Backend> OwnCalls<'_, B> {
     fn enqueue(&self, mut last: Option<&mut Last<B>>) -> Result<()> {
         // Another communicator was last: what would be refused is refused before the stream waits for it.
         if let Some(last) = &last
-            && turn::is_of_another(last, self.link.communicator)
+            && device_order::is_of_another(last, self.link.communicator)
         {
             self.check()?;
-            turn::wait(last, self.link.communicator, self.stream)?;
+            device_order::wait(last, self.link.communicator, self.stream)?;
         }
         let accesses = self.accesses();
         let ready = self.begin(&accesses)?;
         let called = call(slice::from_ref(&ready));
         let submission = ready.end(&called)?;
         if let Some(last) = &mut last {
-            turn::note(last, self.link.communicator, self.stream, submission);
+            device_order::note(last, self.link.communicator, self.stream, submission);
         }
         Ok(())
     }

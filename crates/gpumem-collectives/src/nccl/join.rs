@@ -2,10 +2,10 @@
 
 use super::{
     LibraryEnd, Link,
+    device_order::DeviceOrder,
     library::library,
     link::{Handle, LastSubmission, Phase, State},
     register::Registrations,
-    turn::Turn,
 };
 use crate::{
     CommunicatorId, Options,
@@ -72,7 +72,7 @@ pub(crate) fn join<B: Backend>(
         options: options.clone(),
         order: Mutex::new(()),
         last: LastSubmission::default(),
-        turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
+        device_order: if options.concurrent { None } else { Some(DeviceOrder::of(device)?) },
         barrier,
         registered: Mutex::new(Registrations::new()),
         splits: AtomicU64::new(0),

@@ -1,6 +1,6 @@
 //! The state of one rank's communicator.
 
-use super::{register::Registrations, turn::Turn};
+use super::{device_order::DeviceOrder, register::Registrations};
 use crate::{Options, rank_state::RankState, watchdog};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
 use gpumem_nccl_sys::{Library, ncclComm_t};
@@ -122,7 +122,7 @@ pub(super) struct Link<B: Backend> {
     pub(super) order: Mutex<()>,
     pub(super) last: LastSubmission,
     /// Shared with the other communicators of the device, unless they may be called in any order.
-    pub(super) turn: Option<Arc<Turn<B>>>,
+    pub(super) device_order: Option<Arc<DeviceOrder<B>>>,
     /// What a barrier reduces.
     pub(super) barrier: DeviceArray<u8, Ix1, B>,
     pub(super) registered: Mutex<Registrations<B>>,
@@ -135,7 +135,7 @@ pub(super) struct Link<B: Backend> {
 
 impl<B: Backend> Link<B> {
     pub(super) fn lock(&self) -> MutexGuard<'_, State<B>> {
-        // After the order, the turn and the registrations. The library and other ranks are never waited for under it.
+        // After the order, the device order and the registrations. The library and other ranks are never waited for under it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

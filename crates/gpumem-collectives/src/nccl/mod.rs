@@ -6,6 +6,7 @@
 mod calls;
 mod check;
 mod close;
+mod device_order;
 mod end;
 mod enqueue;
 mod exchange;
@@ -16,7 +17,6 @@ mod numbers;
 mod register;
 mod revoke;
 mod split;
-mod turn;
 
 pub(crate) use join::{identity, join};
 pub(crate) use library::is_engine_of;

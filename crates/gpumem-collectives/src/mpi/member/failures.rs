@@ -53,7 +53,7 @@ impl Member {
     pub(super) fn check_deadlines(&mut self, mpi: &Mpi) {
         let after = self.comm.options.timeout;
         if let Some(late) = &self.late {
-            let told = self.comm.told();
+            let told = self.comm.statuses();
             // When all have told how far they are, more time would tell nothing new.
             let all = self.comm.others().all(|rank| told.get(rank).is_some_and(Option::is_some));
             if late.since.elapsed() >= GRACE || all {
@@ -89,8 +89,8 @@ impl Member {
 
     /// The ranks that others wait for.
     fn missing(&self) -> Vec<usize> {
-        let told = self.comm.told();
-        let theirs = told.iter().flatten().map(|news| news.pending);
+        let told = self.comm.statuses();
+        let theirs = told.iter().flatten().map(|status| status.pending);
         // The oldest of all ranks: a later operation may wait only because of it.
         let oldest = theirs.chain([self.pending()]).min().unwrap_or(u64::MAX);
         if oldest != u64::MAX {

@@ -4,17 +4,17 @@ use super::{GRACE, Member, has_ended, test_all};
 use crate::mpi::{
     Buffer, Lent, Mpi,
     abi::{self, BYTE, Count, Status},
-    control::{self, Event, News},
+    control::{self, Event, PeerStatus},
     start,
 };
 use gpumem_core::CollectiveCause;
 use std::{ffi::c_int, time::Instant};
 
 impl Member {
-    /// Asks for the next news.
+    /// Asks for the next status.
     pub(super) fn listen(&mut self, mpi: &Mpi) {
-        let told = self.comm.told();
-        let is_silent = |rank: usize| told.get(rank).is_some_and(|news| has_ended(news.as_ref()));
+        let told = self.comm.statuses();
+        let is_silent = |rank: usize| told.get(rank).is_some_and(|status| has_ended(status.as_ref()));
         // A receive that nothing will match would keep the communicator from being freed.
         if self.comm.others().all(is_silent) {
             return;
@@ -40,7 +40,7 @@ impl Member {
         }
     }
 
-    /// Takes the news of other ranks.
+    /// Takes the status of other ranks.
     pub(super) fn hear(&mut self, mpi: &Mpi) -> bool {
         let mut changed = false;
         while let Some((request, _)) = &mut self.control {
@@ -59,12 +59,12 @@ impl Member {
             changed = true;
             let Some(buffer) = self.control.take().map(|(_, buffer)| buffer.back()) else { return changed };
             let (_, size) = self.comm.place();
-            if let (Some(rank), Some(news)) =
-                (control::rank(status.source, size), News::from_bytes(buffer.as_slice()))
+            if let (Some(rank), Some(status)) =
+                (control::rank(status.source, size), PeerStatus::from_bytes(buffer.as_slice()))
             {
                 // Noted before it is acted on: what fails by it asks how far that rank has come.
-                self.comm.note(rank, news.clone());
-                self.react(mpi, rank, news.event);
+                self.comm.note(rank, status.clone());
+                self.react(mpi, rank, status.event);
             }
             self.listen(mpi);
         }
@@ -86,7 +86,7 @@ impl Member {
 
     /// This rank calls nothing more.
     pub(crate) fn leave(&mut self, mpi: &Mpi) {
-        // Without anything under way, the news of the end says the same.
+        // Without anything under way, the status of the end says the same.
         if !std::mem::replace(&mut self.has_left, true) && self.operations().next().is_some() {
             self.tell(mpi, &Event::Left);
         }
@@ -95,7 +95,7 @@ impl Member {
 
     /// Tells the others when nothing of this rank can fail any more.
     pub(super) fn try_end(&mut self, mpi: &Mpi) {
-        // The last news: after it the others do not listen to this rank.
+        // The last status: after it the others do not listen to this rank.
         if self.has_left && !self.has_ended && self.operations().next().is_none() {
             self.tell(mpi, &Event::Ended);
             self.has_ended = true;
@@ -117,9 +117,9 @@ impl Member {
         // The same for all ranks: it is of the moment of the event.
         let pending = self.pending();
         for rank in self.comm.others() {
-            let news = self.comm.news(event.clone(), pending, rank);
+            let status = self.comm.status(event.clone(), pending, rank);
             // A buffer for each rank: what it is told about its sends and receives differs.
-            let (buffer, mut request) = (Buffer::of(&news.to_bytes()), abi::REQUEST_NULL);
+            let (buffer, mut request) = (Buffer::of(&status.to_bytes()), abi::REQUEST_NULL);
             // SAFETY: the buffer has so many bytes, and is kept until the request is done.
             let sent = unsafe {
                 let (from, bytes) = (buffer.as_ptr(), control::BYTES as Count);

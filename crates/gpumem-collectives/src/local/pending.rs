@@ -1,6 +1,6 @@
-//! The place where the ranks of one operation meet.
+//! An operation of several ranks, until it is over.
 //!
-//! Each rank has a seat, and takes it when its stream has come so far. The last to come moves the bytes of all, on the
+//! Each rank has a slot, and takes it when its stream has come so far. The last to come moves the bytes of all, on the
 //! thread that runs its stream; the others are woken. No thread waits for another one.
 
 use gpumem_core::CollectiveCause;
@@ -15,7 +15,7 @@ use loom::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// How a meeting failed, for each seat.
+/// How an operation failed, for each slot.
 #[derive(Debug, Clone)]
 pub(crate) enum Verdict {
     One(CollectiveCause),
@@ -23,11 +23,11 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn of(&self, seat: usize) -> CollectiveCause {
+    pub(crate) fn of(&self, slot: usize) -> CollectiveCause {
         match self {
             Verdict::One(cause) => cause.clone(),
-            Verdict::Each(causes) => causes.get(seat).or(causes.first()).cloned().unwrap_or_else(|| {
-                CollectiveCause::PeerLost { rank: seat, why: "it has no part in the operation".to_owned() }
+            Verdict::Each(causes) => causes.get(slot).or(causes.first()).cloned().unwrap_or_else(|| {
+                CollectiveCause::PeerLost { rank: slot, why: "it has no part in the operation".to_owned() }
             }),
         }
     }
@@ -43,14 +43,14 @@ enum Phase {
 }
 
 #[derive(Debug)]
-enum Seat {
+enum Slot {
     Free,
     Taken(Waker),
 }
 
 /// An operation of several ranks, in steps of type `P`.
-pub(crate) struct Meeting<P> {
-    /// The rank of each seat.
+pub(crate) struct PendingCollective<P> {
+    /// The rank of each slot.
     ranks: Vec<usize>,
     run: fn(&[P]),
     // Its own lock, so that ranks of different operations do not meet.
@@ -61,7 +61,7 @@ pub(crate) struct Meeting<P> {
 struct State<P> {
     phase: Phase,
     steps: Vec<P>,
-    seats: Vec<Seat>,
+    slots: Vec<Slot>,
     taken: usize,
     /// When the first rank came.
     since: Option<Instant>,
@@ -69,14 +69,14 @@ struct State<P> {
     times: [Option<Instant>; 2],
 }
 
-impl<P> Meeting<P> {
-    /// A meeting of these ranks. `run` gets the steps when all have come.
+impl<P> PendingCollective<P> {
+    /// An operation of these ranks. `run` gets the steps when all have come.
     pub(crate) fn new(ranks: Vec<usize>, run: fn(&[P])) -> Self {
-        let seats = ranks.iter().map(|_| Seat::Free).collect();
+        let slots = ranks.iter().map(|_| Slot::Free).collect();
         let state = State {
             phase: Phase::Gathering,
             steps: Vec::new(),
-            seats,
+            slots,
             taken: 0,
             since: None,
             times: [None; 2],
@@ -94,19 +94,19 @@ impl<P> Meeting<P> {
         self.lock().steps = steps;
     }
 
-    /// Takes a seat, or asks again. The last rank to come does the work and wakes the others.
-    pub(crate) fn arrive(&self, seat: usize, waker: &Waker) -> Poll<Result<(), CollectiveCause>> {
+    /// Takes a slot, or asks again. The last rank to come does the work and wakes the others.
+    pub(crate) fn arrive(&self, slot: usize, waker: &Waker) -> Poll<Result<(), CollectiveCause>> {
         let mut state = self.lock();
         if let Phase::Over(verdict) = &state.phase {
-            return Poll::Ready(verdict.as_ref().map_or(Ok(()), |verdict| Err(verdict.of(seat))));
+            return Poll::Ready(verdict.as_ref().map_or(Ok(()), |verdict| Err(verdict.of(slot))));
         }
-        let Some(own) = state.seats.get_mut(seat) else { return Poll::Pending };
+        let Some(own) = state.slots.get_mut(slot) else { return Poll::Pending };
         // The newest waker counts: the stream may have moved to another thread.
-        if let Seat::Free = std::mem::replace(own, Seat::Taken(waker.clone())) {
+        if let Slot::Free = std::mem::replace(own, Slot::Taken(waker.clone())) {
             state.taken += 1;
             state.since.get_or_insert_with(Instant::now);
         }
-        if state.taken < state.seats.len() || matches!(state.phase, Phase::Running) {
+        if state.taken < state.slots.len() || matches!(state.phase, Phase::Running) {
             return Poll::Pending;
         }
         state.phase = Phase::Running;
@@ -114,13 +114,13 @@ impl<P> Meeting<P> {
         // Taken out, so that the bytes move without the lock: other ranks may ask meanwhile.
         let steps = std::mem::take(&mut state.steps);
         drop(state);
-        let mut end = End { meeting: self, seat, is_done: false };
+        let mut end = End { pending: self, slot, is_done: false };
         (self.run)(&steps);
         end.is_done = true;
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the meeting with a failure, unless it is over or the bytes are being moved. Tells whether it has.
+    /// Ends the operation with a failure, unless it is over or the bytes are being moved. Tells whether it has.
     pub(crate) fn fail(&self, verdict: Verdict) -> bool {
         let state = self.lock();
         let is_gathering = matches!(state.phase, Phase::Gathering);
@@ -130,9 +130,9 @@ impl<P> Meeting<P> {
         is_gathering
     }
 
-    /// The rank of this seat does not come, or its memory is given up: the others fail with `cause`. Returns when no
-    /// thread uses the memory any more, with the failure of the operation for this seat.
-    pub(crate) fn leave(&self, seat: usize, cause: CollectiveCause) -> Option<CollectiveCause> {
+    /// The rank of this slot does not come, or its memory is given up: the others fail with `cause`. Returns when no
+    /// thread uses the memory any more, with the failure of the operation for this slot.
+    pub(crate) fn leave(&self, slot: usize, cause: CollectiveCause) -> Option<CollectiveCause> {
         let mut state = self.lock();
         loop {
             match &state.phase {
@@ -144,7 +144,7 @@ impl<P> Meeting<P> {
                     // The memory is used until the bytes have moved, however long that takes.
                     state = self.is_over.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
-                Phase::Over(verdict) => return verdict.as_ref().map(|verdict| verdict.of(seat)),
+                Phase::Over(verdict) => return verdict.as_ref().map(|verdict| verdict.of(slot)),
             }
         }
     }
@@ -153,12 +153,12 @@ impl<P> Meeting<P> {
         state.phase = Phase::Over(verdict);
         state.times[1] = Some(Instant::now());
         // Wakers are called without the lock: each takes the lock of its stream, whose thread may be asking here.
-        let seats = std::mem::take(&mut state.seats);
+        let slots = std::mem::take(&mut state.slots);
         drop(state);
         self.is_over.notify_all();
-        for (seat, taken) in seats.into_iter().enumerate() {
-            if let Seat::Taken(waker) = taken
-                && own != Some(seat)
+        for (slot, taken) in slots.into_iter().enumerate() {
+            if let Slot::Taken(waker) = taken
+                && own != Some(slot)
             {
                 waker.wake();
             }
@@ -180,32 +180,32 @@ impl<P> Meeting<P> {
     pub(crate) fn absent(&self) -> Option<(Instant, Vec<usize>)> {
         let state = self.lock();
         let since = state.since.filter(|_| matches!(state.phase, Phase::Gathering))?;
-        let seats = self.ranks.iter().zip(&state.seats);
-        let free = seats.filter(|(_, seat)| matches!(seat, Seat::Free));
+        let slots = self.ranks.iter().zip(&state.slots);
+        let free = slots.filter(|(_, slot)| matches!(slot, Slot::Free));
         Some((since, free.map(|(rank, _)| *rank).collect()))
     }
 }
 
-/// Ends the meeting when the work is over, also if it panics.
+/// Ends the operation when the work is over, also if it panics.
 struct End<'a, P> {
-    meeting: &'a Meeting<P>,
-    seat: usize,
+    pending: &'a PendingCollective<P>,
+    slot: usize,
     is_done: bool,
 }
 
 impl<P> Drop for End<'_, P> {
     fn drop(&mut self) {
         let why = "moving the bytes panicked".to_owned();
-        let failed = CollectiveCause::PeerLost { rank: self.meeting.ranks[self.seat], why };
+        let failed = CollectiveCause::PeerLost { rank: self.pending.ranks[self.slot], why };
         // Bytes may have been moved in part: it has failed for all.
         let verdict = (!self.is_done).then_some(Verdict::One(failed));
         // Taken anew: the bytes were moved without it.
-        self.meeting.conclude(self.meeting.lock(), verdict, Some(self.seat));
+        self.pending.conclude(self.pending.lock(), verdict, Some(self.slot));
     }
 }
 
-impl<P> fmt::Debug for Meeting<P> {
+impl<P> fmt::Debug for PendingCollective<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meeting").finish_non_exhaustive()
+        f.debug_struct("PendingCollective").finish_non_exhaustive()
     }
 }

@@ -14,13 +14,13 @@ use std::{
 pub(super) type Last<B> = Option<(u64, Arc<Timeline<B>>, u64)>;
 
 /// Held while an operation is enqueued.
-pub(super) struct Turn<B: Backend>(Mutex<Last<B>>);
+pub(super) struct DeviceOrder<B: Backend>(Mutex<Last<B>>);
 
-impl<B: Backend> Turn<B> {
+impl<B: Backend> DeviceOrder<B> {
     /// The one of a device.
     pub(super) fn of(device: &Device<B>) -> Result<Arc<Self>> {
         static MAKING: Mutex<()> = Mutex::new(());
-        // Two communicators that are made at once must find one turn. The device's table has a lock of its own, within this
+        // Two communicators that are made at once must find one. The device's table has a lock of its own, within this
         // one.
         let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         device.kept(TypeId::of::<Self>(), || Ok(Arc::new(Self(Mutex::new(None)))))

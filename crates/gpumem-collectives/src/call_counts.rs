@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// For each rank of the first communicator: its communicators, and how many operations of them it has called.
 #[derive(Debug)]
-pub(crate) struct Family(Mutex<Vec<Vec<(u64, u64)>>>);
+pub(crate) struct CallCounts(Mutex<Vec<Vec<(u64, u64)>>>);
 
-impl Family {
+impl CallCounts {
     pub(crate) fn new(ranks: usize) -> Self {
         Self(Mutex::new(vec![Vec::new(); ranks]))
     }
