@@ -38,6 +38,7 @@ mod rendezvous;
 mod scalar;
 mod source;
 mod span;
+mod split_key;
 mod step;
 mod watchdog;
 

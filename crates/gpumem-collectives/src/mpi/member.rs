@@ -147,7 +147,7 @@ impl Member {
                     }
                     (Found::Ready(staging), Work::Call(_)) => self.transfer(mpi, made, next, staging),
                     (Found::Ready(_), Work::Split(request)) => {
-                        let said = request.to_bytes();
+                        let said = request.said.to_bytes();
                         let exchange = Exchange::of_all(mpi, &self.comm, &said);
                         self.activate(mpi, next, exchange, Stage::Split);
                     }
@@ -263,15 +263,17 @@ impl Member {
                     _ => operation.conclude(Ok(staging)),
                 }
             }
-            (Stage::Split(exchange), Work::Split(request)) => match request.part(exchange.back().theirs()) {
-                None => operation.answer(Ok(None)),
-                Some(ranks) => {
-                    // On all ranks alike, since all of them have come here: so they agree on the tag.
-                    self.splits = (self.splits + 1) % start::SPLITS;
-                    let (tag, _counted) = (start::FIRST_SPLIT + self.splits, self.partings.clone());
-                    partings.push(Parting { operation, ranks, tag, _counted });
+            (Stage::Split(exchange), Work::Split(request)) => {
+                match request.said.part(exchange.back().theirs()) {
+                    None => operation.answer(Ok(None)),
+                    Some(ranks) => {
+                        // On all ranks alike, since all of them have come here: so they agree on the tag.
+                        self.splits = (self.splits + 1) % start::SPLITS;
+                        let (tag, _counted) = (start::FIRST_SPLIT + self.splits, self.partings.clone());
+                        partings.push(Parting { operation, ranks, tag, _counted });
+                    }
                 }
-            },
+            }
             _ => {}
         }
     }

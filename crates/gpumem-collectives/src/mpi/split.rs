@@ -5,7 +5,10 @@ use super::{
     abi::{self, Object},
     comm::Unclaimed,
 };
-use crate::engine::{Joined, Split};
+use crate::{
+    engine::{Joined, Split},
+    split_key::SplitKey,
+};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, Result};
 use std::{
     ffi::c_int,
@@ -16,8 +19,6 @@ use std::{
     time::Duration,
 };
 
-/// Bytes that each rank says.
-pub(crate) const BYTES: usize = 24;
 /// How much longer than the deadline a caller waits: the engine's thread ends the split at the deadline.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -26,8 +27,7 @@ pub(crate) type Answer = Result<Option<Unclaimed>, CollectiveCause>;
 /// What a rank says, and where it waits for its part.
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(crate) colour: Option<u64>,
-    pub(crate) key: i64,
+    pub(crate) said: SplitKey,
     answer: Sender<Answer>,
 }
 
@@ -35,30 +35,6 @@ impl Request {
     pub(crate) fn answer(&self, answer: Answer) {
         // The caller may have stopped waiting.
         let _ = self.answer.send(answer);
-    }
-
-    pub(crate) fn to_bytes(&self) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
-        let numbers = [u64::from(self.colour.is_some()), self.colour.unwrap_or(0), self.key.cast_unsigned()];
-        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// The ranks of this rank's part, in their order there, from what all have said.
-    pub(crate) fn part(&self, all: &[u8]) -> Option<Vec<usize>> {
-        let own = self.colour?;
-        let said = all.chunks_exact(BYTES).enumerate().filter_map(|(rank, bytes)| {
-            let number =
-                |at: usize| Some(u64::from_le_bytes(bytes.get(8 * at..8 * at + 8)?.try_into().ok()?));
-            let is_in = number(0)? != 0 && number(1)? == own;
-            is_in.then_some((number(2)?.cast_signed(), rank))
-        });
-        let mut part: Vec<(i64, usize)> = said.collect();
-        // By key, then by rank: alike on every rank of the part.
-        part.sort_unstable();
-        Some(part.into_iter().map(|(_, rank)| rank).collect())
     }
 }
 
@@ -92,7 +68,7 @@ pub(crate) struct MpiSplit {
 impl MpiSplit {
     pub(crate) fn new(comm: &Arc<Comm>, colour: Option<u64>, key: i64) -> Result<Self, Box<CollectiveError>> {
         let (answer, receiver) = channel();
-        let number = comm.split(Request { colour, key, answer })?;
+        let number = comm.split(Request { said: SplitKey { colour, key }, answer })?;
         Ok(Self { comm: comm.clone(), number, answer: receiver })
     }
 }
@@ -113,20 +89,5 @@ impl<B: Backend> Split<B> for MpiSplit {
                 Err(Error::new("", "split", Box::new(failed)))
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_of_one_colour_are_ordered_by_key_and_rank() {
-        let say = |colour, key| Request { colour, key, answer: channel().0 };
-        let all = [say(Some(1), 5), say(Some(0), 0), say(None, 0), say(Some(1), -3), say(Some(1), 5)];
-        let bytes: Vec<u8> = all.iter().flat_map(Request::to_bytes).collect();
-        assert_eq!(all[0].part(&bytes), Some(vec![3, 0, 4]));
-        assert_eq!(all[1].part(&bytes), Some(vec![1]));
-        assert_eq!(all[2].part(&bytes), None);
     }
 }

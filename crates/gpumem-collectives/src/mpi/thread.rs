@@ -438,7 +438,7 @@ impl Engine {
             }
             (Ok(_), None) => return,
         };
-        let id = parent.part(operation.number, request.colour.unwrap_or(0));
+        let id = parent.part(operation.number, request.said.colour.unwrap_or(0));
         let (call_counts, inbox) = (parent.call_counts.clone(), self.inbox.clone());
         let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), call_counts, inbox);
         self.members.push(Member::new(self.mpi, part.clone()));

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     call::{Place, Prepared},
     engine::{Engine, RankCalls, Split},
+    split_key::SplitKey,
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, ErrorKind, Result};
 use gpumem_runtime::Stream;
@@ -88,6 +89,6 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
     }
 
     fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {
-        Ok(Box::new(split::begin(&self.0, colour, key)?))
+        Ok(Box::new(split::begin(&self.0, SplitKey { colour, key })?))
     }
 }

@@ -4,6 +4,7 @@ use super::{LibraryEnd, Link, exchange, join};
 use crate::{
     CommunicatorId,
     engine::{Joined, Split},
+    split_key::SplitKey,
 };
 use gpumem_core::{Backend, CollectiveCause, Result};
 use std::{
@@ -22,17 +23,13 @@ pub(super) struct SplitThread<B: Backend> {
 type OwnPart<B> = (LibraryEnd<B>, usize, usize);
 
 /// Begins a split.
-pub(super) fn begin<B: Backend>(
-    link: &Arc<Link<B>>,
-    colour: Option<u64>,
-    key: i64,
-) -> Result<SplitThread<B>> {
+pub(super) fn begin<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<SplitThread<B>> {
     // Relaxed: the number is for messages; the library orders splits by their calls.
     let number = link.splits.fetch_add(1, Ordering::Relaxed);
     let own = link.clone();
     let thread = thread::Builder::new()
         .name("gpumem:split".to_owned())
-        .spawn(move || run(&own, colour, key))
+        .spawn(move || run(&own, said))
         .map_err(|error| {
             let why = format!("no thread could be started: {error}");
             link.error("split", number, CollectiveCause::Library { why })
@@ -40,16 +37,13 @@ pub(super) fn begin<B: Backend>(
     Ok(SplitThread { link: link.clone(), number, thread })
 }
 
-/// Bytes in which a rank says its colour and its key.
-const SAID: usize = 24;
-
 const OPERATION: &str = "split";
 
 /// Where a rank goes: the identity of its part, its rank and the number of ranks there.
 type Place = (CommunicatorId, usize, usize);
 
-fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<OwnPart<B>>> {
-    let found = find_part(link, colour, key).inspect_err(|error| give_up(link, error.to_string()))?;
+fn run<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<OwnPart<B>>> {
+    let found = find_part(link, said).inspect_err(|error| give_up(link, error.to_string()))?;
     let Some((id, rank, size)) = found else { return Ok(None) };
     let end = join::join(&link.device, &id, (rank, size), &link.options, link.kind)?;
     // The caller may use it at once.
@@ -63,38 +57,23 @@ fn give_up<B: Backend>(link: &Arc<Link<B>>, why: String) {
 }
 
 /// The ranks say where they go.
-fn find_part<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<Place>> {
+fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<Place>> {
     let stream = link.device.stream()?;
-    let mut said = [0; SAID];
-    said[0] = u8::from(colour.is_some());
-    said[8..16].copy_from_slice(&colour.unwrap_or_default().to_le_bytes());
-    said[16..].copy_from_slice(&key.to_le_bytes());
     // All ranks call it, also those without a colour: the library wants every rank.
-    let all = exchange::all_gather(link, &stream, OPERATION, &said)?;
-    let mut members: Vec<(i64, usize)> = Vec::new();
-    for (rank, theirs) in all.chunks_exact(SAID).enumerate() {
-        // Whether there is a colour, and which.
-        if theirs[..16] == said[..16] {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&theirs[16..]);
-            members.push((i64::from_le_bytes(bytes), rank));
-        }
-    }
-    // By key, then by rank: alike on every rank, so all agree who is which.
-    members.sort_unstable();
-    let first = members.first().map(|(_, rank)| *rank);
+    let all = exchange::all_gather(link, &stream, OPERATION, &said.to_bytes())?;
+    let members = said.part(&all);
+    let first = members.as_ref().and_then(|members| members.first().copied());
     let mut id = [0; CommunicatorId::LEN];
     // One rank of each part makes the identity; the others get it from the next exchange.
-    if colour.is_some() && first == Some(link.rank) {
+    if first == Some(link.rank) {
         id = join::identity(OPERATION, &link.device, link.kind)?.to_bytes();
     }
     let ids = exchange::all_gather(link, &stream, OPERATION, &id)?;
-    let (Some(_), Some(first)) = (colour, first) else { return Ok(None) };
+    let (Some(members), Some(first)) = (members, first) else { return Ok(None) };
     let id = ids.chunks_exact(CommunicatorId::LEN).nth(first).unwrap_or_default();
     let id = CommunicatorId::from_bytes(id)?;
-    let size = members.len();
-    let rank = members.iter().position(|(_, rank)| *rank == link.rank).unwrap_or_default();
-    Ok(Some((id, rank, size)))
+    let rank = members.iter().position(|rank| *rank == link.rank).unwrap_or_default();
+    Ok(Some((id, rank, members.len())))
 }
 
 impl<B: Backend> Split<B> for SplitThread<B> {
