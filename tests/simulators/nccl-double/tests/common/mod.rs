@@ -206,7 +206,7 @@ pub(crate) fn ranks_with(count: usize, seed: Option<u64>, options: &Options) -> 
 }
 
 pub(crate) fn soon() -> Options {
-    Options::new().timeout(Duration::from_millis(500))
+    Options::new().timeout(Duration::from_secs(2))
 }
 
 /// The device as its own double.
