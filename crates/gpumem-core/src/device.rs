@@ -264,6 +264,9 @@ pub struct Capabilities {
     pub stream_priorities: [i32; 2],
     /// Work-items in a wavefront (warp).
     pub wave_size: u32,
+    /// Parts of the device that run groups side by side: multiprocessors of CUDA, compute units of AMD, hardware threads that the
+    /// process may use on the host. A launch of a few times as many groups occupies the whole device.
+    pub compute_units: u32,
     /// Most work-items of a group.
     pub max_group_size: u32,
     /// Most work-items of a group along x, y and z.
@@ -296,6 +299,7 @@ impl Capabilities {
             survives_faults: false,
             stream_priorities: [0, 0],
             wave_size: 32,
+            compute_units: 1,
             max_group_size: 256,
             max_group_dims: [256, 256, 64],
             max_grid_dims: [i32::MAX as u32, 65_535, 65_535],

@@ -95,6 +95,7 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.pinned_by_kernels = mapped && flag(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)?;
     capabilities.stream_priorities = [least, greatest];
     capabilities.wave_size = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;
+    capabilities.compute_units = number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
     capabilities.max_group_size = number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
     capabilities.max_group_dims = [
         number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,

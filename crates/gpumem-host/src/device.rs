@@ -14,6 +14,7 @@ use gpumem_core::{Capabilities, DeviceInfo, DeviceSelector, Result};
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 /// The devices that [`open`](gpumem_core::Backend::open) gave out, by ordinal.
 static OPEN: PerProcess<Mutex<Vec<Option<Device>>>> = PerProcess::new(Mutex::default);
@@ -173,6 +174,7 @@ fn capabilities(wave_size: u32) -> Capabilities {
     capabilities.pinned_by_kernels = true;
     capabilities.survives_faults = true;
     capabilities.wave_size = wave_size;
+    capabilities.compute_units = thread::available_parallelism().map_or(1, |threads| threads.get() as u32);
     capabilities.max_group_size = 1024;
     capabilities.max_group_dims = [1024, 1024, 64];
     capabilities.shared_memory = 64 << 10;

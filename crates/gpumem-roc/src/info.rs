@@ -100,6 +100,7 @@ pub(crate) fn capabilities(driver: &Driver, device: c_int) -> Result<(Capabiliti
     capabilities.register = can_register(driver);
     capabilities.stream_priorities = [least, greatest];
     capabilities.wave_size = number(Attribute::hipDeviceAttributeWarpSize)?;
+    capabilities.compute_units = number(Attribute::hipDeviceAttributeMultiprocessorCount)?;
     capabilities.max_group_size = number(Attribute::hipDeviceAttributeMaxThreadsPerBlock)?;
     capabilities.max_group_dims = [
         number(Attribute::hipDeviceAttributeMaxBlockDimX)?,

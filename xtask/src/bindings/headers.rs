@@ -122,6 +122,7 @@ pub(super) const HEADERS: &[Headers] = &[
                     "MaxPitch",
                     "MaxSharedMemoryPerBlock",
                     "MaxThreadsPerBlock",
+                    "MultiprocessorCount",
                     "PciBusId",
                     "PciDeviceId",
                     "PciDomainID",

@@ -46,6 +46,7 @@ fn capabilities(lab: &Lab) -> Result<(), Skip> {
     println!("    {has:?}");
     assert_eq!((has.wave_size, lab.device.barrier().wave_size()), (32, 32));
     assert!(has.shared_memory >= 48 << 10 && has.constant_memory == 64 << 10);
+    assert!((2..1000).contains(&has.compute_units), "multiprocessors");
     assert!(has.max_group_size >= 1024 && has.max_group_dims[0] >= 1024 && has.max_grid_dims[1] >= 65_535);
     assert!(has.stream_priorities[0] >= has.stream_priorities[1]);
     assert!(has.mapped && has.register && !has.pageable_direct && has.strided_copy);

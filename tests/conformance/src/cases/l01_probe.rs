@@ -29,6 +29,7 @@ fn facts_need_no_driver_and_make_sense<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert_eq!(device.barrier().wave_size(), capabilities.wave_size);
     assert!(capabilities.allocation_alignment.is_power_of_two());
     assert!(capabilities.max_group_size >= capabilities.wave_size);
+    assert!(capabilities.compute_units >= 1);
     let memory = device.memory_info()?;
     assert!(memory.free <= memory.total && memory.total > 0, "{memory:?}");
     Ok(())
