@@ -188,7 +188,7 @@ fn ranks_of_one_thread_are_called_together() {
     // Alone, the call waits for the others, and is ended by its deadline.
     let began = Instant::now();
     let told = failed(all[0].0.on(&all[0].1).all_reduce(InPlace, &mut arrays[0], Sum));
-    assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(2), "{told}");
+    assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(20), "{told}");
     drop(fault);
     assert_eq!(poisoned_or_failed(arrays[0].copy_to_host().map(drop)), told);
 }
@@ -240,7 +240,7 @@ fn a_split_that_a_rank_does_not_call_fails_in_time() {
     let all = apart(2, &soon());
     let began = Instant::now();
     let failure = poisoned_or_failed(all[0].0.split(Some(1), 0).map(drop));
-    assert!(is_timeout(&failure) && began.elapsed() < Duration::from_secs(2), "{failure}");
+    assert!(is_timeout(&failure) && began.elapsed() < Duration::from_secs(20), "{failure}");
 }
 
 /// The caller panics when it is asked for the part of the second rank: none has begun a split then.
@@ -289,7 +289,7 @@ fn a_rank_whose_split_fails_calls_no_later_operation() {
         assert!(matches!(told.cause, CollectiveCause::PeerLost { rank: 1, .. }), "{told}");
         poisoned_or_failed(first.join().unwrap());
     });
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(20));
     drop((filled, comms, streams));
     wait_for_alive(before);
 }
@@ -309,10 +309,10 @@ fn a_rank_that_never_joins_fails_the_others_in_time() {
     let comm = Comm::join(&device, &id, 0, 2, &soon()).unwrap();
     let began = Instant::now();
     let told = failed(comm.on(&device.stream().unwrap()).barrier());
-    assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(2), "{told}");
+    assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(20), "{told}");
     let began = Instant::now();
     drop(comm);
-    assert!(began.elapsed() < Duration::from_millis(50));
+    assert!(began.elapsed() < Duration::from_secs(1), "less than the deadline");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn dropped_communicators_let_their_operations_go_on() {
     first.on(&first_stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     let began = Instant::now();
     drop((first, first_stream));
-    assert!(began.elapsed() < Duration::from_millis(50));
+    assert!(began.elapsed() < Duration::from_secs(1), "less than the deadline");
     let mut other = second_stream.to_device(&[2]).unwrap();
     second.on(&second_stream).all_reduce(InPlace, &mut other, Sum).unwrap();
     drop((second, second_stream));
