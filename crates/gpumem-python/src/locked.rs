@@ -202,9 +202,10 @@ pub(crate) fn register(
 #[pyfunction]
 #[pyo3(signature = (*arrays))]
 pub(crate) fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
+    // All of them before the first is taken out, which is then waited for.
+    arrays.iter().try_for_each(|array| Host::to_write(&array).map(drop))?;
     let mut found = Vec::new();
     for array in arrays.iter() {
-        Host::to_write(&array)?;
         let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = registered.iter().rposition(|(name, _)| *name == array.as_ptr().addr()) {
             found.push(registered.remove(at).1);

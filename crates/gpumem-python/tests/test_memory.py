@@ -1,6 +1,7 @@
 """Page-locking, cleanup and reports, with the words of Numba."""
 
 import gc
+import weakref
 
 import gpumem
 import numpy as np
@@ -89,6 +90,20 @@ def test_register_until_deregister():
         gpumem.register(src, "text")
     with pytest.raises(TypeError):
         gpumem.deregister(3)
+
+
+def test_a_refused_deregister_unlocks_nothing():
+    array = np.zeros(1000)
+    alive = weakref.ref(array)
+    gpumem.register(array)
+    with pytest.raises(TypeError):
+        gpumem.deregister(array, 3)
+    del array
+    gc.collect()
+    assert alive() is not None, "what is locked is kept"
+    gpumem.deregister(alive())
+    gc.collect()
+    assert alive() is None
 
 
 def test_page_locked_arrays_are_arrays():
