@@ -45,7 +45,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-nccl-sys", &["--lib"]),
     all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
-    all("gpumem-kernel", &["--lib"]).on_rayon().may_leak(),
+    all("gpumem-kernel", &["--lib"]).on_rayon(),
 ];
 
 /// Runs for the night, which take minutes.
