@@ -4,7 +4,7 @@ use gpumem_rocm_sys::hip::Version;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Calls that enqueue hold the lock shared; calls that wait for the whole device, as freeing memory does, hold it
-/// alone. Streams are waited for by an event.
+/// alone, and so do queries, which make HIP enqueue a marker of its own. Streams are waited for by an event.
 ///
 /// If one thread waits for a stream, or frees memory, which waits for all of them, while another one enqueues there,
 /// HIP of ROCm 5.2 now and then reports the stream as done before its last copy has arrived. The waiting call takes the

@@ -55,6 +55,7 @@ unsafe impl Event for RocEvent {
         const OPERATION: &str = "hipEventQuery";
         let device = &self.owner.device;
         let _current = self.owner.enter(OPERATION, "event")?;
+        let _turn = device.enqueue_lock().alone();
         // SAFETY: the handle is alive.
         device.check_ready(unsafe { device.hip().hipEventQuery(self.raw) }, OPERATION)
     }
