@@ -2,9 +2,14 @@
 
 use gpumem_rocm_sys::hip::Version;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+/// How long a query may wait for calls that enqueue, which take microseconds.
+const MOST_FOR_A_QUERY: Duration = Duration::from_millis(5);
 
 /// Calls that enqueue hold the lock shared; calls that wait for the whole device, as freeing memory does, hold it
-/// alone, and so do queries, which make HIP enqueue a marker of its own. Streams are waited for by an event.
+/// alone. Streams are waited for by an event. A query makes HIP enqueue a marker of its own: it holds the lock alone too, or is
+/// not made.
 ///
 /// If one thread waits for a stream, or frees memory, which waits for all of them, while another one enqueues there,
 /// HIP of ROCm 5.2 now and then reports the stream as done before its last copy has arrived. The waiting call takes the
@@ -40,6 +45,14 @@ impl EnqueueLock {
     pub(crate) fn alone(&self) -> Alone<'_> {
         self.0.as_ref().map(RwLock::write)
     }
+
+    /// For a query, which never blocks: `None` while a call waits for the whole device, so that the answer is not known.
+    pub(crate) fn for_query(&self) -> Option<Alone<'_>> {
+        match &self.0 {
+            None => Some(None),
+            Some(lock) => lock.try_write_for(MOST_FOR_A_QUERY).map(Some),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -54,9 +67,13 @@ mod tests {
         drop(first);
         let freeing = old.alone();
         assert!(freeing.is_some() && old.0.as_ref().is_some_and(|lock| lock.try_read().is_none()));
+        assert!(old.for_query().is_none(), "a query does not wait for the device");
         drop(freeing);
+        let query = old.for_query();
+        assert!(query.is_some() && old.0.as_ref().is_some_and(|lock| lock.try_read().is_none()));
+        drop(query);
         let new = EnqueueLock::new(Version::new(60_443_484));
         assert!(old.are_needed() && !new.are_needed());
-        assert!(new.alone().is_none() && new.shared().is_none());
+        assert!(new.alone().is_none() && new.shared().is_none() && matches!(new.for_query(), Some(None)));
     }
 }

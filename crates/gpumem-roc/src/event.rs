@@ -55,7 +55,7 @@ unsafe impl Event for RocEvent {
         const OPERATION: &str = "hipEventQuery";
         let device = &self.owner.device;
         let _current = self.owner.enter(OPERATION, "event")?;
-        let _turn = device.enqueue_lock().alone();
+        let Some(_turn) = device.enqueue_lock().for_query() else { return Ok(false) };
         // SAFETY: the handle is alive.
         device.check_ready(unsafe { device.hip().hipEventQuery(self.raw) }, OPERATION)
     }

@@ -28,7 +28,7 @@ unsafe impl Stream<Roc> for RocStream {
         const OPERATION: &str = "hipStreamQuery";
         let device = &self.owner.device;
         let _current = self.owner.enter(OPERATION, "stream")?;
-        let _turn = device.enqueue_lock().alone();
+        let Some(_turn) = device.enqueue_lock().for_query() else { return Ok(false) };
         // SAFETY: the handle is alive.
         device.check_ready(unsafe { device.hip().hipStreamQuery(self.raw) }, OPERATION)
     }
