@@ -39,7 +39,7 @@ pub use tracked::Tracked;
 /// Returns a number that is unique in this process, for streams and scopes, and later than those before it.
 pub fn unique_id() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
-    // Relaxed: one variable has one order, and the numbers are compared under locks.
+    // Each number acquires what came before the smaller ones: see `Tracked::lend`.
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    NEXT.fetch_add(1, Ordering::AcqRel)
 }

@@ -82,7 +82,7 @@ impl<B: Backend> ExternalBorrows<B> {
         self.count.store(entries.len() | flags, Ordering::Release);
     }
 
-    /// Notes the work that borrowers may have enqueued: those of loans [since](Borrow::lent_at) then.
+    /// Notes the work that borrowers may have enqueued, for loans with a number ([`lent_at`](Borrow::lent_at)) from `since` on.
     #[inline]
     pub(super) fn note(&self, log: &mut AccessLog<Arc<Timeline<B>>>, since: u64) {
         if !self.is_empty() {
@@ -158,9 +158,22 @@ impl<B: Backend> Tracked<B> {
             entry.lent_at = unique_id();
             return entry.id;
         }
-        let (id, lent_at) = (entries.last().map_or(0, |last| last.id + 1), unique_id());
-        entries.push(Borrow { id, loans: 1, lent_at, by, extent, write, announced: false, elements: None });
+        let id = entries.last().map_or(0, |last| last.id + 1);
+        entries.push(Borrow {
+            id,
+            loans: 1,
+            lent_at: 0,
+            by,
+            extent,
+            write,
+            announced: false,
+            elements: None,
+        });
         self.borrows.count_entries(&entries);
+        // Numbered after it is counted: who got a later number finds it, and does not take the memory for not lent.
+        if let Some(entry) = entries.last_mut() {
+            entry.lent_at = unique_id();
+        }
         id
     }
 
