@@ -6,7 +6,7 @@ use std::{collections::VecDeque, ops::Range};
 /// Operations that are kept.
 const KEPT: usize = 1024;
 /// Operations that the error of a deadline names.
-const TOLD: usize = 8;
+const NAMED: usize = 8;
 
 /// The operations of a rank in a communicator, and whether later ones can succeed.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl RankState {
         let mut error = Box::new(CollectiveError::new(operation, sequences.start, self.place, cause));
         // Of other failures it is plain who has called what.
         if matches!(error.cause, CollectiveCause::Timeout { .. }) {
-            let first = self.operations.len().saturating_sub(TOLD);
+            let first = self.operations.len().saturating_sub(NAMED);
             error.recent = self.operations.range(first..).cloned().collect();
         }
         self.end_as(sequences, CollectiveState::Failed);
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(ended.map(|record| record.sequence).collect::<Vec<_>>(), [KEPT as u64]);
         let late = CollectiveCause::Timeout { after: Duration::ZERO, missing: Vec::new() };
         let recent = state.fail("all_reduce", 5..6, late).recent;
-        assert_eq!((recent.len(), recent[TOLD - 1].sequence), (TOLD, KEPT as u64 + 4));
+        assert_eq!((recent.len(), recent[NAMED - 1].sequence), (NAMED, KEPT as u64 + 4));
         assert_eq!(recent[3].to_string(), "1024: all_reduce of 4 f32 (done)");
         state.take_back(KEPT as u64 + 4);
         assert_eq!((state.sequence, state.recent().len()), (KEPT as u64 + 4, KEPT - 1));

@@ -48,10 +48,10 @@ GPUMEM_DEVICE void require(bool holds) {
 #endif
 }
 
-// False. In each turn of a loop that may have no end stands a way out on this condition: C++ says that every loop ends, and compilers
-// conclude from it what holds after one, drop checks, and write before it what comes after it. NVRTC does not know the number. The
-// compiler of PTX does, but takes a loop with a performance monitor's event as it is, and AMD's one with an `asm`.
-GPUMEM_DEVICE bool ends() {
+// False, which compilers must not know. A loop that may have no end returns on this condition in each turn. C++ lets compilers assume
+// that every loop ends: they drop checks, and write before a loop what comes after it. NVRTC does not know the number. The compiler of
+// PTX does, but leaves a loop with a performance monitor's event alone, as AMD's compiler does one with an `asm`.
+GPUMEM_DEVICE bool never() {
 #ifdef __CUDA_ARCH__
     u32 word;
     asm volatile("pmevent 0; mov.u32 %0, 0;" : "=r"(word));

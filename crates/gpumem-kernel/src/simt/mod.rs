@@ -17,9 +17,9 @@
 //! The module knows no backend and no device.
 
 mod abi;
-#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
+#[allow(missing_docs, reason = "for the crate and generated code, not for users")]
 mod access;
-#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
+#[allow(missing_docs, reason = "for the crate and generated code, not for users")]
 mod arg_block;
 mod argument;
 mod array;
@@ -30,7 +30,7 @@ mod checker;
 mod divergence;
 mod exchange;
 mod executor;
-#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
+#[allow(missing_docs, reason = "for the crate and generated code, not for users")]
 mod fault;
 mod group;
 mod group_batch;
@@ -43,7 +43,7 @@ mod no_barrier;
 mod number;
 mod own;
 mod parameter;
-#[allow(missing_docs, reason = "for gpumem-kernel and generated code, not for users")]
+#[allow(missing_docs, reason = "for the crate and generated code, not for users")]
 mod phases;
 mod pool;
 mod run;

@@ -13,8 +13,8 @@ pub(super) struct LockedLog<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> LockedLog<'a, B> {
-    /// The use by work on `timeline` with the log of its memory locked, which gets the work of borrowers [since](super::Tracked::log_since)
-    /// then.
+    /// The use by work on `timeline`, with the log of its memory locked. Only loans made [`since`](super::Tracked::log_since) are noted
+    /// in the log.
     /// Returns [`Overlap`](gpumem_core::ErrorKind::Overlap) if a conflicting use is announced.
     #[inline(always)]
     pub(super) fn one(

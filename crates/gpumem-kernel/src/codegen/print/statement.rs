@@ -30,9 +30,9 @@ impl Body<'_> {
     }
 
     /// A loop that may have no end.
-    fn turns(&self, out: &mut String, head: &str, body: &[S], depth: usize) {
+    fn unbounded_loop(&self, out: &mut String, head: &str, body: &[S], depth: usize) {
         let none = if self.result == "void" { "" } else { " {}" };
-        let _ = writeln!(out, "{head} {{\n{}if (rust::ends()) return{none};", "    ".repeat(depth + 1));
+        let _ = writeln!(out, "{head} {{\n{}if (rust::never()) return{none};", "    ".repeat(depth + 1));
         self.statements(out, body, depth + 1);
         put!(out, "{}}}", "    ".repeat(depth));
     }
@@ -72,14 +72,14 @@ impl Body<'_> {
             S::Do(call @ (E::Call(..) | E::Invoke(..))) => put!(out, "{};", self.expression(call)),
             S::Do(value) => put!(out, "(void)({});", self.expression(value)),
             S::If(condition, yes, no) => self.branch(out, condition, yes, no, depth),
-            S::Loop(body) => self.turns(out, "for (;;)", body, depth),
+            S::Loop(body) => self.unbounded_loop(out, "for (;;)", body, depth),
             S::While(condition, body) if self.ends(condition, body) => {
                 let _ = write!(out, "while ({})", self.expression(condition));
                 self.block(out, body, depth);
                 out.push('\n');
             }
             S::While(condition, body) => {
-                self.turns(out, &format!("while ({})", self.expression(condition)), body, depth);
+                self.unbounded_loop(out, &format!("while ({})", self.expression(condition)), body, depth);
             }
             S::For(name, ty, [from, to], [step, ..], body)
                 if self.narrow.contains_key(name)

@@ -98,7 +98,7 @@ impl<B: Backend> Tracked<B> {
         self.log_since(0)
     }
 
-    /// As [`log`](Self::log), with those that borrowers since then may have added.
+    /// As [`log`](Self::log), but notes only loans with a number from `since` on.
     #[inline]
     pub(in crate::track) fn log_since(&self, since: u64) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
         // The loans are noted within it, so that no reader sees the log without them.
