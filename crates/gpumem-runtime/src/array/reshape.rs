@@ -83,6 +83,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let copy = unsafe { copy.assume_init() };
         let timeline = self.device()?.default_timeline()?;
         gpumem_memory::may_block(operation)?;
+        self.place().wait_before(operation, false)?;
         let submission = transfer::copy::<S::Elem, _>(&timeline, operation, self.place(), copy.place())?;
         timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
         let layout = copy.reshaped(operation, &shape, order)?;

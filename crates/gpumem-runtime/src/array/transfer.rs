@@ -234,6 +234,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     pub fn fill(&mut self, value: S::Elem) -> Result<()> {
         may_block("fill")?;
         let timeline = self.default_timeline()?;
+        self.place().wait_before("fill", true)?;
         let submission = transfer::fill(&timeline, "fill", self.place(), value)?;
         timeline.wait_host(submission).result.map_err(|error| error.in_operation("fill"))
     }

@@ -112,6 +112,7 @@ fn direct<B: Backend>(copy: &BorrowedCopy<'_, B>, host: &HostSpan, nest: &CopyNe
     let nest = if direction == Direction::HostToDevice { nest.clone() } else { nest.swapped() };
     let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
     let mut calls = 0;
+    array_ref.wait_before(operation, direction == Direction::HostToDevice)?;
     let outcome = timeline.submit(operation, &[access], |raw| {
         // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
         // ordered by its access log; the two do not overlap, and destination elements do not (checked before).

@@ -47,6 +47,8 @@ pub(crate) fn copy_and_wait<T: Element, B: Backend>(
         return Ok(0);
     }
     let producers = Producers::of(source, timeline);
+    source.wait_before(operation, false)?;
+    destination.wait_before(operation, true)?;
     let submission = copy.enqueue::<T>(route, elements)?;
     timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
     producers.check(operation)?;

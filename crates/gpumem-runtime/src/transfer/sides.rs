@@ -1,7 +1,7 @@
 //! The sides of a transfer: elements in memory of the library, memory of the caller, and which way the elements go.
 
 use crate::{Device, device::AllocationRef, layout::Layout};
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
+use gpumem_core::{Backend, DriverDevice, Element, Error, ErrorKind, Result};
 use gpumem_memory::track::{Access, Timeline};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use smallvec::SmallVec;
@@ -38,6 +38,15 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
     #[inline]
     pub fn access(self, write: bool) -> Access<'a, B> {
         Access::new(self.memory, self.layout.extent(), write).of_elements(self.layout)
+    }
+
+    /// Waits on the host for what a call that blocks would wait for on the stream, where streams may wait for other ranks: copies of
+    /// other threads, which those ranks wait for, would come after it there.
+    pub fn wait_before(self, operation: &'static str, write: bool) -> Result<()> {
+        match self.memory.context().raw.capabilities().futures {
+            true => self.memory.wait_for_uses(operation, &self.layout.extent(), write),
+            false => Ok(()),
+        }
     }
 
     /// Returns the device of the memory.

@@ -38,15 +38,7 @@ impl<B: Backend> Tracked<B> {
         extent: &Range<usize>,
         access: HostAccess,
     ) -> Result<()> {
-        self.check(operation)?;
-        let uses: SmallVec<[PendingUse<B>; 4]> = {
-            let write = access == HostAccess::Write;
-            let log = self.log_for(operation, extent, write, None)?;
-            log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.submission)).collect()
-        };
-        for (timeline, submission) in uses {
-            timeline.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
-        }
+        self.wait_for_uses(operation, extent, access == HostAccess::Write)?;
         // After the wait: the recording has the moment at which the host begins.
         self.record_use(extent, access == HostAccess::Write, operation, (0, 0));
         let concurrent = self.context.raw.capabilities().concurrent_managed_access;
@@ -54,6 +46,19 @@ impl<B: Backend> Tracked<B> {
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
             crate::blocking::may_block(operation)?;
             self.context.note_loss(self.context.raw.synchronize())?;
+        }
+        Ok(())
+    }
+
+    /// Waits on the host for work that conflicts with a use of these bytes. Failures are left to the bytes.
+    pub fn wait_for_uses(&self, operation: &'static str, extent: &Range<usize>, write: bool) -> Result<()> {
+        self.check(operation)?;
+        let uses: SmallVec<[PendingUse<B>; 4]> = {
+            let log = self.log_for(operation, extent, write, None)?;
+            log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.submission)).collect()
+        };
+        for (timeline, submission) in uses {
+            timeline.wait_for_use(submission).result.map_err(|error| error.in_operation(operation))?;
         }
         Ok(())
     }
