@@ -47,8 +47,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The names, by the numbers below, and that of several operations at once.
-    pub(crate) const NAMES: [&str; 13] = [
+    /// The names, by the numbers below, and those of several operations at once and of a split.
+    pub(crate) const NAMES: [&str; 14] = [
         "all_reduce",
         "reduce",
         "broadcast",
@@ -62,6 +62,7 @@ impl Kind {
         "receive",
         "barrier",
         "group",
+        "split",
     ];
 
     /// The name of the operation.

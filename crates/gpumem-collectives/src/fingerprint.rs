@@ -9,7 +9,7 @@ use gpumem_core::{CollectiveCall, CollectiveCause};
 use std::any::TypeId;
 
 /// Changes with the bytes.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Longest name of an element type, and longest reason. Longer ones are cut.
 const LONGEST: usize = 160;
 /// Most communicators whose order is compared across processes.
@@ -61,15 +61,28 @@ impl Fingerprint {
         if others.is_empty() {
             return Some(Self::new(first, Vec::new()));
         }
-        let hashed = calls.iter().flat_map(|call| {
-            let mut own = Self::new(call, Vec::new());
-            if own.blocks.take().is_some() {
-                // Ranks send each other different numbers of rows.
-                own.call.count = 0;
-            }
-            own.to_bytes(0)
-        });
+        let hashed = calls.iter().flat_map(|call| Self::new(call, Vec::new()).common());
         Some(Self::of_name(CollectiveCall::new("group", "operations", calls.len()), stable_hash(hashed)))
+    }
+
+    /// What is equal on all ranks whose calls agree, as far as no rank has to be asked for more.
+    fn common(mut self) -> Vec<u8> {
+        self.call.order.clear();
+        if self.blocks.take().is_some() {
+            // Ranks send each other different numbers of rows.
+            self.call.count = 0;
+        }
+        self.to_bytes(0)
+    }
+
+    /// A number that is equal on all ranks whose calls agree, and that also use the same options. Not 0.
+    pub(crate) fn digest(&self, check: bool) -> u64 {
+        stable_hash(self.clone().common().into_iter().chain([u8::from(check)])) | 1
+    }
+
+    /// Whether the ranks have to compare numbers that differ.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.blocks.is_some()
     }
 
     /// The length of [`to_bytes`](Self::to_bytes), which is the same for every call.

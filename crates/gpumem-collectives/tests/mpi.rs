@@ -54,42 +54,67 @@ fn the_launchers_place_is_taken_and_others_are_refused() {
 fn a_disagreement_names_the_ranks_on_every_rank_and_later_operations_work() {
     let test = "a_disagreement_names_the_ranks_on_every_rank_and_later_operations_work";
     under_mpi(test, 4, |comm, stream| {
-        let comm = again(&comm, &options().check(true));
-        let rank = comm.rank();
-        for odd in 0..4 {
-            let mut array = stream.to_device(&[1, 2, 3, 4]).unwrap();
-            match (rank == odd, odd) {
-                (false, _) => comm.on(&stream).all_reduce(InPlace, &mut array, Sum),
-                (true, 0) => comm.on(&stream).broadcast(&mut array, 2),
-                (true, 1) => comm.on(&stream).all_reduce(InPlace, &mut array, Max),
-                (true, 2) => {
-                    comm.on(&stream).all_reduce(InPlace, &mut array.slice_mut(ndarray::s![..2]).unwrap(), Sum)
-                }
-                (true, _) => comm.on(&stream).barrier(),
-            }
-            .unwrap();
-            stream.synchronize().unwrap_err();
-            let expected =
-                if rank == odd { (0..4).filter(|other| *other != odd).collect() } else { vec![odd] };
-            assert_eq!(others(&comm.failure().unwrap()), expected, "rank {rank}, {odd} differs");
-            // Nothing was moved, and it is written anew.
-            stream.fill(&mut array, 1).unwrap();
-            comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
-            assert_eq!(array.copy_to_host().unwrap().to_vec(), [4; 4]);
-        }
-        // Sends and receives compare too.
-        let mut array = stream.to_device(&[1, 2]).unwrap();
-        match rank {
-            0 => comm.on(&stream).send(&array, 1).unwrap(),
-            1 => comm.on(&stream).receive(&mut array.slice_mut(ndarray::s![..1]).unwrap(), 0).unwrap(),
-            _ => {}
-        }
-        let done = stream.synchronize();
-        assert_eq!(done.is_err(), rank < 2);
-        if rank < 2 {
-            assert_eq!(others(&comm.failure().unwrap()), [1 - rank]);
+        // All compare, whether they are asked to or not, also where some are.
+        for check in [comm.rank() == 0, true, false] {
+            disagree(&again(&comm, &options().check(check)), &stream);
         }
     });
+}
+
+fn disagree(comm: &Comm, stream: &Stream) {
+    let rank = comm.rank();
+    for odd in 0..4 {
+        let mut array = stream.to_device(&[1, 2, 3, 4]).unwrap();
+        match (rank == odd, odd) {
+            (false, _) => comm.on(stream).all_reduce(InPlace, &mut array, Sum),
+            (true, 0) => comm.on(stream).broadcast(&mut array, 2),
+            (true, 1) => comm.on(stream).all_reduce(InPlace, &mut array, Max),
+            (true, 2) => {
+                comm.on(stream).all_reduce(InPlace, &mut array.slice_mut(ndarray::s![..2]).unwrap(), Sum)
+            }
+            (true, _) => comm.on(stream).barrier(),
+        }
+        .unwrap();
+        stream.synchronize().unwrap_err();
+        let expected = if rank == odd { (0..4).filter(|other| *other != odd).collect() } else { vec![odd] };
+        assert_eq!(others(&comm.failure().unwrap()), expected, "rank {rank}, {odd} differs");
+        // Nothing was moved, and it is written anew.
+        stream.fill(&mut array, 1).unwrap();
+        comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [4; 4]);
+    }
+    // A split is an operation of all ranks.
+    if rank == 1 {
+        assert_eq!(others(&failed(comm.split(Some(0), 0))), [0, 2, 3]);
+    } else {
+        let (source, mut all) = (stream.to_device(&[1_u8; 24]).unwrap(), stream.to_device(&[0; 96]).unwrap());
+        comm.on(stream).all_gather(&source, &mut all).unwrap();
+        stream.synchronize().unwrap_err();
+        assert_eq!(others(&comm.failure().unwrap()), [1]);
+    }
+    // Rows that two ranks see differently.
+    let (source, mut rows) = (stream.to_device(&[rank; 4]).unwrap(), stream.to_device(&[9; 5]).unwrap());
+    let to = if rank == 3 { [1, 1, 2, 1] } else { [1; 4] };
+    let mut rows = rows.slice_mut(ndarray::s![..to.iter().sum::<usize>()]).unwrap();
+    comm.on(stream).all_to_all_v((&source, &[1; 4]), (&mut rows, &to)).unwrap();
+    stream.synchronize().unwrap_err();
+    assert!(rank == 0 || rank == 1 || others(&comm.failure().unwrap()) == [5 - rank]);
+    // Sends and receives compare too: types, and numbers of elements.
+    let (mut array, floats) = (stream.to_device(&[1, 2]).unwrap(), stream.to_device(&[1.0_f32]).unwrap());
+    for is_short in [true, false] {
+        let mut one = array.slice_mut(ndarray::s![..1]).unwrap();
+        match (rank, is_short) {
+            (0, true) => comm.on(stream).send(&array, 1).unwrap(),
+            (0, false) => comm.on(stream).send(&floats, 1).unwrap(),
+            (1, _) => comm.on(stream).receive(&mut one, 0).unwrap(),
+            _ => {}
+        }
+        assert_eq!(stream.synchronize().is_err(), rank < 2);
+        if rank < 2 {
+            assert_eq!(others(&comm.failure().unwrap()), [1 - rank]);
+            stream.fill(&mut array, 1).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -106,26 +131,6 @@ fn operations_of_two_communicators_in_different_order_are_named() {
         for each in [first, second] {
             assert_eq!(others(&each.failure().unwrap()), [1 - comm.rank()]);
         }
-    });
-}
-
-#[test]
-fn unequal_sends_are_errors_without_a_check() {
-    under_mpi("unequal_sends_are_errors_without_a_check", 2, |comm, stream| {
-        let sent = stream.to_device(&[7; 4]).unwrap();
-        let (mut more, mut less) = (stream.to_device(&[0; 9]).unwrap(), stream.to_device(&[0; 3]).unwrap());
-        if comm.rank() == 0 {
-            comm.on(&stream).send(&sent, 1).unwrap();
-            comm.on(&stream).send(&sent, 1).unwrap();
-            return stream.synchronize().unwrap();
-        }
-        comm.on(&stream).receive(&mut more, 0).unwrap();
-        stream.synchronize().unwrap_err();
-        assert_eq!(others(&poisoned(more.copy_to_host())), [0]);
-        comm.on(&stream).receive(&mut less, 0).unwrap();
-        stream.synchronize().unwrap_err();
-        let cause = poisoned(less.copy_to_host()).cause;
-        assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
     });
 }
 
@@ -192,9 +197,9 @@ fn a_rank_that_aborts_leaves_or_fails_is_told_to_the_others() {
                 ));
                 stream.fill(&mut array, 7).unwrap();
             }
-            // Refused at once if the failure is known by then: on its rank, and on others where all operations fail.
+            // Refused at once on its rank, if the failure is known by then.
             let called = failing.on(&stream).all_reduce(InPlace, &mut array, Sum);
-            assert!(called.is_ok() || rank == 1 || !check);
+            assert!(called.is_ok() || rank == 1);
             if called.is_ok() || rank == 1 {
                 stream.synchronize().unwrap_err();
                 array.copy_to_host().unwrap_err();
@@ -204,10 +209,8 @@ fn a_rank_that_aborts_leaves_or_fails_is_told_to_the_others() {
                 assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
             }
             stream.fill(&mut array, 1).unwrap();
-            if check {
-                failing.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
-                assert_eq!(array.copy_to_host().unwrap().to_vec(), [3, 3], "later operations work");
-            }
+            failing.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+            assert_eq!(array.copy_to_host().unwrap().to_vec(), [3, 3], "later operations work");
         }
         comm.on(&stream).barrier().unwrap();
         stream.synchronize().unwrap();

@@ -40,7 +40,6 @@ pub(crate) const INT64_T: Object = Object(0x258);
 pub(crate) const UINT64_T: Object = Object(0x259);
 
 pub(crate) const SUCCESS: c_int = 0;
-pub(crate) const ERR_TRUNCATE: c_int = 15;
 pub(crate) const ANY_SOURCE: c_int = -1;
 pub(crate) const THREAD_MULTIPLE: c_int = 4096;
 pub(crate) const MAX_ERROR_STRING: usize = 512;

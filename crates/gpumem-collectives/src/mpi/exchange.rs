@@ -79,6 +79,11 @@ impl Exchange {
         Ok((exchange, requests))
     }
 
+    /// Whether all ranks have said the same.
+    pub(crate) fn is_unanimous(&self) -> bool {
+        self.theirs.as_slice().chunks_exact(self.mine.len()).all(|said| said == self.mine.as_slice())
+    }
+
     /// What the others have said.
     pub(crate) fn theirs(&self) -> &[u8] {
         self.theirs.as_slice()

@@ -122,8 +122,6 @@ fn text<const LENGTH: usize>(
 pub(crate) struct MpiError {
     /// What the library says.
     pub(crate) message: String,
-    /// Whether more was sent than was to be received.
-    pub(crate) is_truncated: bool,
 }
 
 impl Mpi {
@@ -134,19 +132,13 @@ impl Mpi {
         let code = match result {
             Ok(abi::SUCCESS) => return Ok(()),
             Ok(code) => code,
-            Err(missing) => return Err(MpiError { message: missing.to_string(), is_truncated: false }),
+            Err(missing) => return Err(MpiError { message: missing.to_string() }),
         };
-        let mut class = 0;
-        // SAFETY: a place for a number; the code comes from the library.
-        let known = unsafe { self.functions.MPI_Error_class(code, &mut class) } == Ok(abi::SUCCESS);
         let message = text::<{ abi::MAX_ERROR_STRING }>(|text, length| {
             // SAFETY: a place of the length that the ABI asks for; the code comes from the library.
             unsafe { self.functions.MPI_Error_string(code, text, length) }
         });
-        Err(MpiError {
-            message: format!("MPI reports error {code}: {message}"),
-            is_truncated: known && class == abi::ERR_TRUNCATE,
-        })
+        Err(MpiError { message: format!("MPI reports error {code}: {message}") })
     }
 }
 

@@ -5,15 +5,13 @@ mod peers;
 
 use super::{
     Buffer, Comm, Lent, Mpi, MpiError, Staging,
-    abi::{self, BYTE, Object, Status},
+    abi::{self, Object, Status},
     control::{Event, PeerStatus},
     exchange::Exchange,
     operation::{Found, Owned, Sequence, Work},
     reduce::Made,
     start,
 };
-use crate::call::Kind;
-use gpumem_core::{CollectiveCall, CollectiveCause};
 use std::{
     collections::{BTreeMap, VecDeque},
     ffi::c_int,
@@ -30,14 +28,14 @@ struct Active {
     operation: Owned,
     requests: Vec<Object>,
     stage: Stage,
-    /// Of the last request that was done.
-    status: Status,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The ranks compare what they have called.
-    Check(Lent<Exchange>, Option<Staging>),
+    /// All ranks say a number of what they have called. A rank that cannot take part has no buffers, but why.
+    Agree(Lent<Exchange>, Result<Staging, String>),
+    /// The ranks compare what they have called: two of them at once, and all where the numbers do not suffice.
+    Check(Lent<Exchange>, Result<Staging, String>),
     Move(Lent<Staging>),
     /// The ranks say where they go.
     Split(Lent<Exchange>),
@@ -118,7 +116,7 @@ impl Member {
     pub(crate) fn go_on(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
         let mut changed = self.hear(mpi);
         // A status first: an operation that has failed by them is not begun any more.
-        changed |= self.begin(mpi, made);
+        changed |= self.begin(mpi);
         changed |= self.test(mpi, made, partings);
         self.flush(mpi);
         // After the library was asked: what it has just done is not late.
@@ -128,29 +126,17 @@ impl Member {
     }
 
     /// Starts what is next and ready.
-    fn begin(&mut self, mpi: &Mpi, made: &mut Made) -> bool {
+    fn begin(&mut self, mpi: &Mpi) -> bool {
         let mut changed = false;
         for of in self.waiting.keys().copied().collect::<Vec<_>>() {
             // Each sequence by itself: a send may begin while an operation of all ranks waits for its stream.
             while let Some(next) = self.next(of) {
                 changed = true;
-                match (next.take(), &next.work) {
-                    (Found::NotReady | Found::Over, _) => {}
-                    // The others learn why from the exchange, and fail with the same cause; without one, this rank has to tell
-                    // them.
-                    (Found::GivenUp(why), Work::Call(_)) if self.comm.options.check => {
-                        self.check(mpi, next, None, Some(why));
-                    }
-                    (Found::GivenUp(why), _) => self.give_up(mpi, why),
-                    (Found::Ready(staging), Work::Call(_)) if self.comm.options.check => {
-                        self.check(mpi, next, Some(staging), None);
-                    }
-                    (Found::Ready(staging), Work::Call(_)) => self.transfer(mpi, made, next, staging),
-                    (Found::Ready(_), Work::Split(request)) => {
-                        let said = request.said.to_bytes();
-                        let exchange = Exchange::of_all(mpi, &self.comm, &said);
-                        self.activate(mpi, next, exchange, Stage::Split);
-                    }
+                match next.take() {
+                    Found::NotReady | Found::Over => {}
+                    // The others learn why from the exchange, and fail with the same cause.
+                    Found::GivenUp(why) => self.agree(mpi, next, Err(why)),
+                    Found::Ready(staging) => self.agree(mpi, next, Ok(staging)),
                 }
             }
         }
@@ -161,9 +147,7 @@ impl Member {
     fn next(&mut self, of: Sequence) -> Option<Owned> {
         // Two exchanges of what was called must not overtake each other; nor must a split and what follows it.
         let is_alone = |active: &Active| !matches!(active.stage, Stage::Move(_));
-        if (self.comm.options.check && self.active.iter().any(|active| active.operation.of == of))
-            || self.active.iter().any(|active| active.operation.of == of && is_alone(active))
-        {
+        if self.active.iter().any(|active| active.operation.of == of && is_alone(active)) {
             return None;
         }
         let waiting = self.waiting.get_mut(&of)?;
@@ -172,9 +156,21 @@ impl Member {
         waiting.pop_front()
     }
 
+    /// Asks whether the ranks have called the same, before anything is moved: ranks that do not agree would get bytes that
+    /// no rank has sent.
+    fn agree(&mut self, mpi: &Mpi, operation: Owned, staging: Result<Staging, String>) {
+        if operation.of != Sequence::OfAll {
+            return self.check(mpi, operation, staging);
+        }
+        // A rank that cannot take part agrees with none.
+        let digest = staging.as_ref().map_or(0, |_| operation.fingerprint.digest(self.comm.options.check));
+        let exchange = Exchange::of_all(mpi, &self.comm, &digest.to_le_bytes());
+        self.activate(mpi, operation, exchange, |exchange| Stage::Agree(exchange, staging));
+    }
+
     /// Compares what the ranks have called.
-    fn check(&mut self, mpi: &Mpi, operation: Owned, staging: Option<Staging>, lost: Option<String>) {
-        let exchange = Exchange::of_call(mpi, &operation, lost);
+    fn check(&mut self, mpi: &Mpi, operation: Owned, staging: Result<Staging, String>) {
+        let exchange = Exchange::of_call(mpi, &operation, staging.as_ref().err().cloned());
         self.activate(mpi, operation, exchange, |exchange| Stage::Check(exchange, staging));
     }
 
@@ -188,25 +184,26 @@ impl Member {
         match exchange {
             Ok((exchange, requests)) => {
                 let stage = stage(Lent::new(exchange));
-                self.active.push(Active { operation, requests, stage, status: Status::default() });
+                self.active.push(Active { operation, requests, stage });
             }
             Err(error) => self.break_off(mpi, operation, error),
         }
     }
 
-    /// Moves the bytes.
+    /// Moves the bytes, or what a split says.
     fn transfer(&mut self, mpi: &Mpi, made: &mut Made, operation: Owned, mut staging: Staging) {
-        let Work::Call(call) = &operation.work else { return };
+        let call = match &operation.work {
+            Work::Call(call) => call,
+            Work::Split(request) => {
+                let exchange = Exchange::of_all(mpi, &self.comm, &request.said.to_bytes());
+                return self.activate(mpi, operation, exchange, Stage::Split);
+            }
+        };
         let (rank, _) = self.comm.place();
         match start::start(mpi, made, (self.comm.raw, rank), call, &mut staging) {
             Ok(request) => {
-                let stage = Stage::Move(Lent::new(staging));
-                self.active.push(Active {
-                    operation,
-                    requests: vec![request],
-                    stage,
-                    status: Status::default(),
-                });
+                let (requests, stage) = (vec![request], Stage::Move(Lent::new(staging)));
+                self.active.push(Active { operation, requests, stage });
             }
             Err(error) => self.break_off(mpi, operation, error),
         }
@@ -217,7 +214,7 @@ impl Member {
         let (mut changed, mut index) = (false, 0);
         while let Some(active) = self.active.get_mut(index) {
             // One step of each: the library makes progress only while it is asked.
-            match test_all(mpi, &mut active.requests, &mut active.status) {
+            match test_all(mpi, &mut active.requests, &mut Status::default()) {
                 Ok(false) => index += 1,
                 Ok(true) => {
                     let active = self.active.remove(index);
@@ -238,31 +235,22 @@ impl Member {
 
     /// The library is done with an operation.
     fn finish(&mut self, mpi: &Mpi, made: &mut Made, active: Active, partings: &mut Vec<Parting>) {
-        let Active { operation, stage, status, .. } = active;
+        let Active { operation, stage, .. } = active;
         match (stage, &operation.work) {
-            (Stage::Check(exchange, staging), _) => match (exchange.back().verdict(&operation), staging) {
-                (Some(cause), _) => operation.conclude(Err(cause)),
-                (None, Some(staging)) => self.transfer(mpi, made, operation, staging),
-                (None, None) => {}
-            },
-            (Stage::Move(staging), Work::Call(call)) => {
-                let staging = staging.back();
-                let came = match call.kind {
-                    Kind::Receive { from } => received(mpi, &status).map(|bytes| (from, bytes)),
-                    _ => None,
-                };
-                match came {
-                    // Fewer elements than asked for are no error of MPI. More are, and are refused there.
-                    Some((from, bytes)) if bytes != call.bytes() => {
-                        let count = bytes / call.element.bytes.max(1);
-                        let theirs = CollectiveCall::new("send", call.element.name, count);
-                        let mine = Box::new(operation.fingerprint.call.clone());
-                        operation
-                            .conclude(Err(CollectiveCause::Mismatch { mine, theirs: vec![(from, theirs)] }));
-                    }
-                    _ => operation.conclude(Ok(staging)),
+            (Stage::Agree(exchange, staging), _) => {
+                let asks_more = self.comm.options.check || operation.fingerprint.has_blocks();
+                match (exchange.back().is_unanimous() && !asks_more, staging) {
+                    (true, Ok(staging)) => self.transfer(mpi, made, operation, staging),
+                    // On all ranks alike: none has agreed with all others.
+                    (_, staging) => self.check(mpi, operation, staging),
                 }
             }
+            (Stage::Check(exchange, staging), _) => match (exchange.back().verdict(&operation), staging) {
+                (Some(cause), _) => operation.conclude(Err(cause)),
+                (None, Ok(staging)) => self.transfer(mpi, made, operation, staging),
+                (None, Err(_)) => {}
+            },
+            (Stage::Move(staging), Work::Call(_)) => operation.conclude(Ok(staging.back())),
             (Stage::Split(exchange), Work::Split(request)) => {
                 match request.said.part(exchange.back().theirs()) {
                     None => operation.answer(Ok(None)),
@@ -319,12 +307,4 @@ pub(crate) fn test_all(mpi: &Mpi, requests: &mut [Object], status: &mut Status) 
         all &= done != 0;
     }
     Ok(all)
-}
-
-/// Bytes that a receive has got.
-fn received(mpi: &Mpi, status: &Status) -> Option<usize> {
-    let mut count = 0;
-    // SAFETY: the status of a receive, and a place for the number.
-    mpi.check(unsafe { mpi.functions.MPI_Get_count_c(status, BYTE, &mut count) }).ok()?;
-    usize::try_from(count).ok()
 }

@@ -121,7 +121,7 @@ unsafe fn start_move(
             Kind::AllToAllV { .. } => {
                 let [send_counts, send_offsets, counts, offsets] = &*staging.parts else {
                     let message = "the operation has no numbers of rows".to_owned();
-                    return Err(MpiError { message, is_truncated: false });
+                    return Err(MpiError { message });
                 };
                 let (from, at) = (send_counts.as_ptr(), send_offsets.as_ptr());
                 let (to, places) = (counts.as_ptr(), offsets.as_ptr());

@@ -73,7 +73,7 @@ fn random_calls_give_what_an_oracle_says_or_an_error_on_every_rank() {
     let first = number("GPUMEM_SEED", 1);
     let of_process = if launcher::of_this_process().is_some() { 60 } else { 250 };
     let count = number("GPUMEM_TABLES", if cfg!(miri) { 4 } else { of_process });
-    let options = Options::new().check(true).timeout(Duration::from_secs(60));
+    let options = Options::new().timeout(Duration::from_secs(60));
     for size in counts().iter().copied().filter(|size| *size <= 4) {
         for devices in seeds(2) {
             let ranks = ranks_with(size, devices, &options);

@@ -15,7 +15,6 @@ gpumem_rocm_sys::functions! {
         fn MPI_Init_thread(argc: *mut c_int, argv: *mut c_void, required: c_int, provided: *mut c_int) -> c_int;
         fn MPI_Query_thread(provided: *mut c_int) -> c_int;
         fn MPI_Finalize() -> c_int;
-        fn MPI_Error_class(code: c_int, class: *mut c_int) -> c_int;
         fn MPI_Error_string(code: c_int, text: *mut c_char, length: *mut c_int) -> c_int;
         fn MPI_Comm_set_errhandler(comm: Object, handler: Object) -> c_int;
         fn MPI_Comm_create_keyval(copy: *const c_void, delete: DeleteAttribute, key: *mut c_int, state: *mut c_void) -> c_int;
@@ -32,7 +31,6 @@ gpumem_rocm_sys::functions! {
         fn MPI_Type_commit(datatype: *mut Object) -> c_int;
         fn MPI_Op_create_c(function: Combine, commutes: c_int, operation: *mut Object) -> c_int;
         fn MPI_Test(request: *mut Object, flag: *mut c_int, status: *mut Status) -> c_int;
-        fn MPI_Get_count_c(status: *const Status, datatype: Object, count: *mut Count) -> c_int;
         fn MPI_Isend_c(data: *const c_void, count: Count, datatype: Object, to: c_int, tag: c_int, comm: Object, request: *mut Object) -> c_int;
         fn MPI_Irecv_c(data: *mut c_void, count: Count, datatype: Object, from: c_int, tag: c_int, comm: Object, request: *mut Object) -> c_int;
         fn MPI_Ibarrier(comm: Object, request: *mut Object) -> c_int;

@@ -30,11 +30,6 @@ impl Member {
 
     /// The library reports an error.
     pub(super) fn break_off(&mut self, mpi: &Mpi, operation: Owned, error: MpiError) {
-        if let (true, Sequence::ReceiveFrom(rank)) = (error.is_truncated, operation.of) {
-            let why = "it sent more elements than were to be received".to_owned();
-            operation.conclude(Err(CollectiveCause::PeerLost { rank, why }));
-            return;
-        }
         // It fails with the others, when it is known which ranks are missing.
         // Put back in front, so that it counts as pending in what this rank tells.
         self.waiting.entry(operation.of).or_default().push_front(operation);
