@@ -1,12 +1,14 @@
 //! How the identity of a communicator reaches the processes that a launcher has started.
 
+mod address;
+
 use crate::{CommunicatorId, ProcessRank, deadline::Deadline};
+use address::{ask, cannot_listen, hello, serve};
 use gpumem_core::{Error, ErrorKind, Result};
 use std::{
-    collections::BTreeSet,
-    fs,
-    io::{self, Read, Write},
-    net::{TcpListener, TcpStream, ToSocketAddrs as _},
+    fs::{self, File},
+    io::{self, Write},
+    net::TcpListener,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -15,10 +17,6 @@ use std::{
 const OPERATION: &str = "from_environment";
 /// Time between two looks.
 const NAP: Duration = Duration::from_millis(20);
-/// How long one connection may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Most ranks that an error names.
-const MOST_NAMED: usize = 16;
 
 /// Where the identity comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +101,7 @@ impl Rendezvous {
                 serve(&listener, &id, process.size, until)?;
                 Ok(id)
             }
-            Self::Address(address, port) => ask(address, *port, process.rank, until),
+            Self::Address(address, port) => ask(address, *port, hello(process.rank, process.size), until),
         }
     }
 }
@@ -120,123 +118,38 @@ fn from_hex(text: &str) -> Result<CommunicatorId> {
     CommunicatorId::from_bytes(&bytes)
 }
 
-/// Writes the file at once. One that is there is of another run.
+/// Writes the file. One that is there is of another run, or of another group that has the same path.
 fn write(path: &Path, id: &CommunicatorId) -> Result<()> {
-    let told =
-        |error: io::Error| refused("the file of GPUMEM_RENDEZVOUS cannot be written", &in_file(path, &error));
-    if path.exists() {
-        let why = "the file of GPUMEM_RENDEZVOUS is there already: it may be of an earlier run";
-        return Err(refused(why, &path.display().to_string()));
-    }
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    // Under another name first: a rank that looks meanwhile must not read half of it.
-    fs::write(&part, id.to_bytes()).map_err(told)?;
-    fs::rename(&part, path).map_err(told)
+    let told = |error: io::Error| {
+        let why = match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                "the file of GPUMEM_RENDEZVOUS is there already: it may be of an earlier run"
+            }
+            _ => "the file of GPUMEM_RENDEZVOUS cannot be written",
+        };
+        refused(why, &in_file(path, &error))
+    };
+    let mut file = File::create_new(path).map_err(told)?;
+    file.write_all(&id.to_bytes()).map_err(told)
 }
 
 fn read(path: &Path, until: Deadline) -> Result<CommunicatorId> {
     loop {
         match fs::read(path) {
-            Ok(bytes) => return CommunicatorId::from_bytes(&bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !until.is_over() => thread::sleep(NAP),
-            Err(error) => {
+            // Else rank 0 is about to write it.
+            Ok(bytes) if bytes.len() >= CommunicatorId::LEN || until.is_over() => {
+                return CommunicatorId::from_bytes(&bytes);
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound || until.is_over() => {
                 return Err(refused("the file of GPUMEM_RENDEZVOUS cannot be read", &in_file(path, &error)));
             }
+            _ => thread::sleep(NAP),
         }
     }
 }
 
 fn in_file(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
-}
-
-/// Gives the identity to every other rank once.
-fn serve(listener: &TcpListener, id: &CommunicatorId, size: usize, until: Deadline) -> Result<()> {
-    let told = |error| cannot_listen(&format!("{:?}", listener.local_addr()), &error);
-    // Or a rank that never comes would hold rank 0 beyond its deadline.
-    listener.set_nonblocking(true).map_err(told)?;
-    let mut served = BTreeSet::from([0]);
-    while served.len() < size {
-        if until.is_over() {
-            let missing: Vec<usize> =
-                (0..size).filter(|rank| !served.contains(rank)).take(MOST_NAMED).collect();
-            return Err(refused(
-                "some ranks did not ask for the identity in time",
-                &format!("ranks {missing:?}"),
-            ));
-        }
-        match listener.accept() {
-            // A connection of something else is not a rank's.
-            Ok((connection, _)) => {
-                served.extend(give(connection, id, until).ok().filter(|rank| *rank < size));
-            }
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted) =>
-            {
-                thread::sleep(NAP);
-            }
-            Err(error) => return Err(told(error)),
-        }
-    }
-    Ok(())
-}
-
-fn cannot_listen(address: &str, error: &io::Error) -> Error {
-    refused("rank 0 cannot listen at MASTER_ADDR", &format!("{address}: {error}"))
-}
-
-/// Gives the identity to the rank at the other end, which says so when it has it: it may have stopped waiting.
-fn give(mut connection: TcpStream, id: &CommunicatorId, until: Deadline) -> io::Result<usize> {
-    // Some systems pass the listener's setting on to its connections.
-    connection.set_nonblocking(false)?;
-    connection.set_read_timeout(Some(patience(until)))?;
-    let mut rank = [0; 8];
-    connection.read_exact(&mut rank)?;
-    connection.write_all(&id.to_bytes())?;
-    // The rank has it only when it says so: bytes that were sent may be lost with the connection.
-    connection.read_exact(&mut [0])?;
-    Ok(usize::try_from(u64::from_le_bytes(rank)).unwrap_or(usize::MAX))
-}
-
-/// The same, before a deadline.
-fn patience(until: Deadline) -> Duration {
-    // Zero would mean for ever.
-    until.rest().map_or(PATIENCE, |rest| rest.clamp(NAP, PATIENCE))
-}
-
-/// Connects to the first address that answers, before a deadline.
-fn connect(address: &str, port: u16, until: Deadline) -> io::Result<TcpStream> {
-    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for found in (address, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&found, patience(until)) {
-            Ok(connection) => return Ok(connection),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-fn ask(address: &str, port: u16, rank: usize, until: Deadline) -> Result<CommunicatorId> {
-    let fetch = || -> io::Result<[u8; CommunicatorId::LEN]> {
-        let mut connection = connect(address, port, until)?;
-        connection.set_read_timeout(Some(patience(until)))?;
-        connection.write_all(&(rank as u64).to_le_bytes())?;
-        let mut bytes = [0; CommunicatorId::LEN];
-        connection.read_exact(&mut bytes)?;
-        connection.write_all(&[1])?;
-        Ok(bytes)
-    };
-    loop {
-        match fetch() {
-            Ok(bytes) => return CommunicatorId::from_bytes(&bytes),
-            Err(_) if !until.is_over() => thread::sleep(NAP),
-            Err(error) => {
-                let why = "rank 0 did not answer at MASTER_ADDR, at the port after MASTER_PORT";
-                return Err(refused(why, &format!("{address}:{port}: {error}")));
-            }
-        }
-    }
 }
 
 fn refused(why: &'static str, more: &str) -> Error {
@@ -338,40 +251,25 @@ mod tests {
         assert!(all(&file, 2, soon).iter().all(Result::is_err));
     }
 
-    fn listen() -> (TcpListener, u16) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        (listener, port)
-    }
-
     #[test]
-    #[cfg_attr(miri, ignore = "connections")]
-    fn a_rank_that_has_stopped_waiting_may_ask_again() {
-        let (listener, port) = listen();
-        let until = || Deadline::after(Duration::from_secs(20));
+    #[cfg_attr(miri, ignore = "files")]
+    fn of_two_groups_with_one_file_only_one_writes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("id");
+        let place = Rendezvous::File(path.clone());
+        let first = |id| place.identity(&process(0, 2, false), Duration::ZERO, || Ok(id), |_| Ok(()));
+        let (one, other) = (CommunicatorId::new(), CommunicatorId::new());
+        // The other group comes meanwhile.
+        let late = place.identity(&process(0, 2, false), Duration::ZERO, || first(other), |_| Ok(()));
+        assert!(late.unwrap_err().to_string().contains("there already"));
+        assert_eq!(read(&path, Deadline::after(Duration::ZERO)).unwrap(), other);
+        // A file that is being written.
+        fs::write(&path, [0; 7]).unwrap();
         thread::scope(|scope| {
-            let id = CommunicatorId::new();
-            let first = scope.spawn(move || serve(&listener, &id, 2, until()));
-            let mut gone = TcpStream::connect(("127.0.0.1", port)).unwrap();
-            gone.write_all(&1_u64.to_le_bytes()).unwrap();
-            drop(gone);
-            assert_eq!(ask("127.0.0.1", port, 1, until()).unwrap(), id);
-            first.join().unwrap().unwrap();
+            let waits = scope.spawn(|| read(&path, Deadline::after(Duration::from_secs(60))));
+            thread::sleep(NAP);
+            fs::write(&path, one.to_bytes()).unwrap();
+            assert_eq!(waits.join().unwrap().unwrap(), one);
         });
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "connections")]
-    fn connections_of_others_do_not_hold_rank_0_beyond_its_deadline() {
-        let ((listener, port), began) = (listen(), std::time::Instant::now());
-        // It waits to be accepted.
-        let _silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        thread::scope(|scope| {
-            let until = Deadline::after(Duration::from_secs(1));
-            let served = scope.spawn(move || serve(&listener, &CommunicatorId::new(), usize::MAX, until));
-            let error = served.join().unwrap().unwrap_err().to_string();
-            assert!(error.contains("ranks [1, 2, 3"), "{error}");
-        });
-        assert!(began.elapsed() < PATIENCE);
     }
 }
