@@ -250,7 +250,19 @@ unsafe impl DriverDevice<Cuda> for CudaDevice {
         }
         self.check(status, OPERATION)?;
         let address = base.wrapping_add(memory.offset());
-        Ok(CudaBuffer::elsewhere(self, address, memory.len(), Provenance::Imported(base)))
+        let buffer = CudaBuffer::elsewhere(self, address, memory.len(), Provenance::Imported(base));
+        // What follows it belongs to others.
+        let end = memory.offset().checked_add(memory.len() as u64);
+        match self.allocation(base) {
+            Ok((_, bytes)) if end.is_some_and(|end| end <= bytes as u64) => Ok(buffer),
+            outside => {
+                buffer.give_back(self)?;
+                let why = "the array reaches outside the memory that was exported";
+                Err(outside
+                    .err()
+                    .unwrap_or_else(|| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why })))
+            }
+        }
     }
 
     fn create_stream(&self, options: &StreamOptions) -> Result<CudaStream> {

@@ -105,6 +105,12 @@ fn borrower(lab: &Lab) {
     let bytes: Vec<u8> =
         (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect();
     let memory = IpcMemory::from_bytes(&bytes.try_into().unwrap());
+    for (offset, bytes) in [(0, 64 << 20), (64 << 20, 1), (u64::MAX, 1), (0, u64::MAX)] {
+        let beyond = IpcMemory::new(*memory.handle(), offset, bytes);
+        // SAFETY: refused.
+        let error = unsafe { lab.device.open_memory(&beyond) }.map(|buffer| lab.own(buffer)).err().unwrap();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    }
     for round in 0..3 {
         // SAFETY: the parent waits for this process and keeps the memory alive.
         let block = lab.own(unsafe { lab.device.open_memory(&memory) }.unwrap());

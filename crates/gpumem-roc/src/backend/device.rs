@@ -223,7 +223,23 @@ unsafe impl DriverDevice<Roc> for RocDevice {
             kind: MemoryKind::Device,
             origin: Provenance::Imported(base),
         };
-        Ok(RocBuffer::take(self, found))
+        let buffer = RocBuffer::take(self, found);
+        // What follows it belongs to others.
+        let end = memory.offset().checked_add(memory.len() as u64);
+        match self.allocation(base) {
+            Ok((start, bytes))
+                if end.is_some_and(|end| end <= (start + bytes as u64).saturating_sub(base)) =>
+            {
+                Ok(buffer)
+            }
+            outside => {
+                buffer.give_back(self)?;
+                let why = "the array reaches outside the memory that was exported";
+                Err(outside
+                    .err()
+                    .unwrap_or_else(|| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why })))
+            }
+        }
     }
 
     fn create_stream(&self, options: &StreamOptions) -> Result<RocStream> {

@@ -47,6 +47,13 @@ pub(super) fn look_at(sent: &str) -> ExitCode {
     // SAFETY: the other process keeps the memory and waits for this one to end.
     let buffer = unsafe { lab.device.open_memory(&memory) }.unwrap();
     assert_eq!(buffer.len(), 1000);
+    for (offset, bytes) in [(4096, 4 << 20), (8 << 20, 1), (u64::MAX, 1), (0, u64::MAX)] {
+        let beyond = IpcMemory::new(*memory.handle(), offset, bytes);
+        // SAFETY: refused.
+        let error =
+            unsafe { lab.device.open_memory(&beyond) }.map(|buffer| release(&lab, buffer)).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    }
     assert_eq!(download(&lab, buffer.address(), 1000), [0x5A; 1000]);
     upload(&lab, buffer.address(), &[0x6B; 1000]);
     release(&lab, buffer);
