@@ -299,10 +299,18 @@ fn the_library_is_not_called_once_another_one_has_finalised_it() {
 
 /// Two ranks of a double, with the device of their streams.
 fn two_ranks() -> ([DoubleRank; 2], [Communicator<Host>; 2], Device<Host>) {
-    let (mpi, world, options) = (library(), World::new(2), Options::new().timeout(HANGS / 3));
+    two_ranks_of(&World::new(2), [None; 2], HANGS / 3)
+}
+
+fn two_ranks_of(
+    world: &Arc<World>,
+    plans: [Option<Plan>; 2],
+    timeout: Duration,
+) -> ([DoubleRank; 2], [Communicator<Host>; 2], Device<Host>) {
+    let (mpi, options) = (library(), Options::new().timeout(timeout));
     let running = [0, 1].map(|rank| {
-        let world = world.clone();
-        DoubleRank::start(mpi, move || drop(world.enter(rank, None))).unwrap()
+        let (world, plan) = (world.clone(), plans[rank]);
+        DoubleRank::start(mpi, move || drop(world.enter(rank, plan))).unwrap()
     });
     let host = HostOptions::new().memory(16 << 20).workers(1);
     let device: Device<Host> = Device::from_raw(Host::open_with(&host).unwrap());
@@ -328,6 +336,20 @@ fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
     called.unwrap_err();
     let cause = part.failure().unwrap().cause;
     assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
+}
+
+/// A rank may be gone since it has said where it goes: the library waits for it.
+#[test]
+fn a_part_that_is_not_made_ends_at_the_deadline() {
+    let (world, plan) = (World::with_patience(2, HANGS), fails("MPI_Comm_create_group", 0));
+    let (_running, [first, second], device) = two_ranks_of(&world, [None, Some(plan)], HANGS / 30);
+    thread::scope(|scope| {
+        scope.spawn(|| second.split(Some(0), 0).unwrap_err());
+        first.split(Some(0), 0).unwrap_err();
+    });
+    let stream = device.stream().unwrap();
+    let error = first.on(&stream).barrier().unwrap_err();
+    assert!(error.to_string().contains("within 2s"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod failures;
 mod peers;
 
 use super::{
-    Buffer, Comm, Lent, Mpi, MpiError, Staging,
+    Buffer, Comm, Lent, Mpi, MpiError, Operation, Staging,
     abi::{self, Object, Status},
     control::{Event, PeerStatus},
     exchange::Exchange,
@@ -15,7 +15,7 @@ use super::{
 use std::{
     collections::{BTreeMap, VecDeque},
     ffi::c_int,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -47,7 +47,6 @@ pub(crate) struct Parting {
     pub(crate) operation: Owned,
     pub(crate) ranks: Vec<usize>,
     pub(crate) tag: c_int,
-    _counted: Arc<()>,
 }
 
 /// The wait of a rank that has waited too long.
@@ -72,8 +71,8 @@ pub(crate) struct Member {
     has_ended: bool,
     is_dead: bool,
     splits: c_int,
-    /// Also held by each split whose communicator is being made.
-    partings: Arc<()>,
+    /// The splits whose communicators are being made.
+    partings: Vec<Weak<Operation>>,
     /// Whether the library may use something for ever.
     has_abandoned: bool,
 }
@@ -91,7 +90,7 @@ impl Member {
             has_ended: false,
             is_dead: false,
             splits: 0,
-            partings: Arc::new(()),
+            partings: Vec::new(),
             has_abandoned: false,
         };
         member.listen(mpi);
@@ -257,8 +256,9 @@ impl Member {
                     Some(ranks) => {
                         // On all ranks alike, since all of them have come here: so they agree on the tag.
                         self.splits = (self.splits + 1) % start::SPLITS;
-                        let (tag, _counted) = (start::FIRST_SPLIT + self.splits, self.partings.clone());
-                        partings.push(Parting { operation, ranks, tag, _counted });
+                        self.partings.retain(|parting| parting.strong_count() > 0);
+                        self.partings.push(operation.downgrade());
+                        partings.push(Parting { operation, ranks, tag: start::FIRST_SPLIT + self.splits });
                     }
                 }
             }
@@ -269,7 +269,7 @@ impl Member {
     /// Whether this rank and all others have given it up, or it is dead and was given up.
     pub(crate) fn is_closed(&self) -> bool {
         // A split that is being made uses this communicator on another thread.
-        let is_parting = Arc::strong_count(&self.partings) > 1;
+        let is_parting = self.partings.iter().any(|parting| parting.strong_count() > 0);
         let is_idle = self.has_ended && self.outgoing.is_empty() && !is_parting;
         let told = self.comm.statuses();
         let have_ended = || self.comm.others().all(|rank| has_ended(told.get(rank).and_then(Option::as_ref)));

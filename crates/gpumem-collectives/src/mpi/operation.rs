@@ -8,7 +8,7 @@ use crate::{call::Call, fingerprint::Fingerprint, span::Span};
 use gpumem_core::{CollectiveCause, CollectiveError};
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::Waker,
     time::Instant,
 };
@@ -219,6 +219,11 @@ pub(crate) struct Owned(Arc<Operation>);
 impl Owned {
     pub(crate) fn new(operation: Arc<Operation>) -> Self {
         Self(operation)
+    }
+
+    /// To look at it as long as the engine has it.
+    pub(crate) fn downgrade(&self) -> Weak<Operation> {
+        Arc::downgrade(&self.0)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::mpi::{
     thread,
 };
 use gpumem_core::CollectiveCause;
-use std::time::Instant;
+use std::{sync::Weak, time::Instant};
 
 impl Member {
     /// This rank may call nothing more. What is under way goes on; what its streams have not come to fails, as they may wait
@@ -65,8 +65,11 @@ impl Member {
             }
             return;
         }
-        let is_late = |operation: &Owned| operation.since().is_some_and(|since| since.elapsed() >= after);
-        if self.operations().any(is_late) {
+        let is_late = |operation: &Operation| operation.since().is_some_and(|since| since.elapsed() >= after);
+        // Another rank may be gone since it has said where it goes.
+        let is_parting_late =
+            || self.partings.iter().filter_map(Weak::upgrade).any(|parting| is_late(&parting));
+        if self.operations().any(|operation| is_late(operation)) || is_parting_late() {
             self.be_late(mpi, None);
         }
     }
@@ -103,6 +106,10 @@ impl Member {
         self.is_dead = true;
         self.late = None;
         self.fail(|_| Some(cause.clone()));
+        // The part is given up when it is made.
+        for parting in self.partings.iter().filter_map(Weak::upgrade) {
+            parting.conclude(Err(cause.clone()));
+        }
     }
 
     /// Fails operations.

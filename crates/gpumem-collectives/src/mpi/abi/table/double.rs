@@ -19,8 +19,6 @@ use std::{
 const FAILED: c_int = 16;
 /// That of a call at which the thread is to panic, which the functions of an ABI must not.
 pub(crate) const PANICS: c_int = 17;
-/// How long a call waits for other ranks, where the ABI has it wait.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Where the numbers of objects begin.
 const FIRST: usize = 0x10000;
 
@@ -28,6 +26,7 @@ const FIRST: usize = 0x10000;
 #[derive(Debug, Default)]
 pub(crate) struct World {
     size: usize,
+    patience: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -131,7 +130,12 @@ fn entry(object: Object) -> Option<Entry> {
 
 impl World {
     pub(crate) fn new(size: usize) -> Arc<Self> {
-        Arc::new(Self { size, ..Self::default() })
+        Self::with_patience(size, Duration::from_secs(1))
+    }
+
+    /// Calls wait so long for other ranks, where the ABI has them wait.
+    pub(crate) fn with_patience(size: usize, patience: Duration) -> Arc<Self> {
+        Arc::new(Self { size, patience, ..Self::default() })
     }
 
     /// Makes this thread the library's thread of a rank.
@@ -403,7 +407,7 @@ functions! {
         *state.groups.entry(id).or_default() += 1;
         own.world.changed.notify_all();
         let is_alone = |state: &mut State| state.groups.get(&id).is_some_and(|came| *came < ranks.len());
-        let waited = own.world.changed.wait_timeout_while(state, PATIENCE, is_alone);
+        let waited = own.world.changed.wait_timeout_while(state, own.world.patience, is_alone);
         let is_late = waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();
         if is_late { FAILED } else { answer(part, add(Entry::Comm { own: own.clone(), id, ranks })) }
     });
