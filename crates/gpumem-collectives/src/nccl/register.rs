@@ -79,8 +79,8 @@ impl<B: Backend> Link<B> {
             let state = self.lock();
             state.pending.iter().map(|pending| (pending.timeline.clone(), pending.submission)).collect()
         };
-        let (handle, held) = {
-            // Only to take the entry out: it is waited for, and the library called, without this lock.
+        let handle = {
+            // Only to look: it is waited for, and the library called, without this lock.
             let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = registered.0.get_mut(&key(place)) else {
                 let why = "the array is not registered with this communicator";
@@ -89,23 +89,28 @@ impl<B: Backend> Link<B> {
                     .core_by(crate::KEY)
                     .error(OPERATION, ErrorKind::InvalidArgument { why }));
             };
-            entry.count -= 1;
-            if entry.count > 0 {
+            if entry.count > 1 {
+                entry.count -= 1;
                 return Ok(());
             }
-            (entry.handle.0, registered.0.remove(&key(place)))
+            entry.handle.0
         };
         for (timeline, submission) in pending {
-            // A failure is told to those who wait for the stream.
-            let _ = timeline.wait_host(submission);
+            let outcome = timeline.wait_host(submission);
+            // A failure of what is over is told to those who wait for the stream.
+            if !outcome.done {
+                return outcome.result.map_err(|error| error.in_operation(OPERATION));
+            }
         }
         let library = self.library;
-        let done = self.call_library(OPERATION, |communicator| {
-            // SAFETY: the communicator is alive, and the handle is its own and is used for the last time.
+        self.call_library(OPERATION, |communicator| {
+            // SAFETY: the communicator is alive, and the handle is its own, which it still knows.
             library.check(unsafe { library.ncclCommDeregister(communicator, handle) })
-        });
+        })?;
+        // Held until the library has let it go.
+        let held = self.registered.lock().unwrap_or_else(PoisonError::into_inner).0.remove(&key(place));
         drop(held);
-        done
+        Ok(())
     }
 
     /// Takes back all registrations, before the communicator is freed. Nothing of it is under way.

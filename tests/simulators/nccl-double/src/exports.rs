@@ -163,6 +163,9 @@ unsafe extern "C" fn ncclCommRegister(_: Handle, memory: To, bytes: usize, handl
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommDeregister(_: Handle, handle: *mut c_void) -> u32 {
     check_alive();
+    if has(Fault::FailingDeregister) {
+        return SYSTEM_ERROR;
+    }
     // SAFETY: a handle is taken back once.
     drop(unsafe { Box::from_raw(handle.cast::<usize>()) });
     REGISTERED.fetch_sub(1, Ordering::SeqCst);

@@ -28,4 +28,6 @@ pub enum Fault {
     FailingCalls = 3,
     /// `ncclCommInitRank` waits until the fault is over.
     HangingInit = 4,
+    /// `ncclCommDeregister` reports an error.
+    FailingDeregister = 5,
 }

@@ -7,6 +7,7 @@ use common::*;
 use gpumem_collectives::{Communicator, InPlace, Options, Sum};
 use gpumem_core::{ErrorKind, MemoryKind};
 use gpumem_runtime::memory::Trim;
+use nccl_double::Fault;
 use std::{
     thread,
     time::{Duration, Instant},
@@ -55,6 +56,25 @@ fn registrations_are_counted_and_hold_the_memory() {
     assert_eq!((registered(), blocks()), (1, before));
     comm.destroy().unwrap();
     assert_eq!(registered(), 0, "the end of the communicator takes it back");
+}
+
+#[test]
+fn memory_that_the_library_does_not_let_go_is_held() {
+    let _alone = alone();
+    let (device, before) = (concurrent(), registered());
+    let comm = Communicator::all_with(std::slice::from_ref(&device), &Options::new()).unwrap().remove(0);
+    let blocks = || device.memory_resource(MemoryKind::Device).unwrap().statistics().blocks;
+    let array = device.to_device(&vec![1_i32; LEN]).unwrap();
+    comm.register(&array).unwrap();
+    let fault = plant(Fault::FailingDeregister);
+    let error = comm.deregister(&array).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Driver { .. }), "{error}");
+    drop(fault);
+    let held = blocks();
+    drop(array);
+    assert_eq!((blocks(), registered()), (held, before + 1));
+    comm.destroy().unwrap();
+    assert!(blocks() < held && registered() == before, "the end of the communicator takes it back");
 }
 
 #[test]
