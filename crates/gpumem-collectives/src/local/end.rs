@@ -116,7 +116,10 @@ impl<B: Backend> Engine<B> for End {
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             // All of them are called, also after one that fails: what this rank had left out would be met by its next operation.
-            match self.shared.call(self.rank, Part { call: call.clone(), source, destination }) {
+            match self
+                .shared
+                .call(self.rank, Part { call: call.clone(), stream: timeline.id(), source, destination })
+            {
                 Ok(mut participant) => {
                     participant.traced = record::writer(timeline, (self.rank, participant.sequence), call)
                         .map(|write| Traced { came: None, write });

@@ -10,6 +10,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) call: Call,
+    /// The number of the rank's stream.
+    pub(crate) stream: u64,
     pub(crate) source: Span,
     pub(crate) destination: Span,
 }
@@ -225,7 +227,7 @@ mod tests {
     }
 
     fn part(kind: Kind, count: usize, (source, destination): (Span, Span)) -> Part {
-        Part { call: Call::new::<u8>(kind, count).computing::<u8, _>(Sum), source, destination }
+        Part { call: Call::new::<u8>(kind, count).computing::<u8, _>(Sum), stream: 0, source, destination }
     }
 
     #[test]

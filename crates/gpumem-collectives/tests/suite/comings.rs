@@ -125,3 +125,31 @@ fn ranks_do_not_wait_for_one_that_leaves_its_part_of_a_split() {
         assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
     });
 }
+
+/// The work of one would wait for that of the other until the deadline.
+#[test]
+fn ranks_with_one_stream_are_told_at_once() {
+    let device = adversarial(1);
+    let ranks =
+        Communicator::all_with(&[device.clone(), device.clone(), device.clone()], &patient()).unwrap();
+    let (shared, own) = (device.stream().unwrap(), device.stream().unwrap());
+    let mut arrays = [1, 2, 3].map(|number| shared.to_device(&[number]).unwrap());
+    let ends = [(&ranks[0], &shared), (&ranks[1], &own), (&ranks[2], &shared)];
+    let called = Communicator::group_all(&ends, |groups| {
+        let mut each = groups.iter_mut().zip(&mut arrays);
+        each.try_for_each(|(group, array)| group.all_reduce(InPlace, array, Sum))
+    });
+    let told = failed(called).to_string();
+    assert!(told.contains("rank 2 did not take part: its stream is that of rank 0"), "{told}");
+    let cause = ranks[2].failure().unwrap().cause;
+    for (rank, stream) in ends {
+        let _ = stream.synchronize();
+        assert_eq!(rank.failure().unwrap().cause, cause);
+    }
+    // A rank may send to itself on one stream.
+    let (own, mut received) = (shared.to_device(&[7]).unwrap(), shared.to_device(&[0]).unwrap());
+    ranks[0]
+        .group(&shared, |group| group.send(&own, 0).and_then(|()| group.receive(&mut received, 0)))
+        .unwrap();
+    assert_eq!(received.get(0).unwrap(), 7);
+}
