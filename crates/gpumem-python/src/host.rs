@@ -15,7 +15,7 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     sync::PyOnceLock,
-    types::{PyDict, PyTuple, PyWeakrefReference},
+    types::{PyDict, PyTuple, PyType, PyWeakrefReference},
 };
 
 /// A NumPy array with its description. Keeps the array alive.
@@ -46,6 +46,28 @@ pub(crate) fn fix<'py>(array: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyW
         array = base.call_method1("__get__", (array,))?;
     }
     Ok(fixed)
+}
+
+/// A view that keeps an array of NumPy [fixed](fix) as long as it lives, for borrowers that hold it; nothing for other objects.
+pub(crate) fn fixed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if !is_of_numpy(object)? {
+        return Ok(None);
+    }
+    let (py, ndarray) = (object.py(), ndarray(object.py())?);
+    // Only a class of its own has room for the weak references.
+    let class = CLASS.get_or_try_init(py, || {
+        let made = py.get_type::<PyType>().call1(("FixedArray", (&ndarray,), PyDict::new(py)))?;
+        Ok::<_, PyErr>(made.unbind())
+    })?;
+    let view = ndarray.call_method1("view", (object, class))?;
+    view.setattr("fixed", fix(object)?)?;
+    Ok(Some(view))
+}
+
+/// Whether an object is an array of NumPy.
+pub(crate) fn is_of_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.get_type().is_subclass(&ndarray(object.py())?)
 }
 
 /// NumPy's class of arrays.
@@ -107,7 +129,7 @@ impl<'py> Host<'py> {
     pub(crate) fn to_write(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let asarray = object.py().import("numpy")?.getattr("asarray")?;
         let is_own = object.is_instance_of::<HostNDArray>();
-        if !is_own && !object.get_type().is_subclass(&ndarray(object.py())?)? {
+        if !is_own && !is_of_numpy(object)? {
             return Err(PyTypeError::new_err("the destination must be a NumPy array"));
         }
         // A subclass may say anything of itself. This is the array of NumPy's own class over the same memory.

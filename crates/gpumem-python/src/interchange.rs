@@ -7,6 +7,7 @@ use crate::{
     dtype,
     element::DType,
     error::{raise, raise_descriptor},
+    host::fixed,
 };
 use gpumem::{
     AnyBackend, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType,
@@ -369,6 +370,9 @@ pub(crate) fn from_dlpack(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
     let (py, device) = (obj.py(), device::given(device)?);
+    // The tensor holds the view, so NumPy does not move the memory before its last use is over.
+    let fixed = fixed(obj)?;
+    let obj = fixed.as_ref().unwrap_or(obj);
     let (device_type, _): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;
     let on_host =
         matches!(device_type, DlpackDevice::CPU | DlpackDevice::CUDA_HOST | DlpackDevice::ROCM_HOST);

@@ -193,6 +193,53 @@ def test_waiting_is_interrupted_by_the_keyboard():
         assert child.wait(20) == 0
 
 
+class Tensor:
+    """An array of the host of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_tensors_of_the_host_are_read_and_written():
+    arrays = [np.arange(12.0).reshape(3, 4) for _ in range(2)]
+    with gpumem.Communicator.group_all(ranks(2)) as groups:
+        groups[0].all_reduce(Tensor(arrays[0][:, ::2]))
+        groups[1].all_reduce(Tensor(arrays[1][:, 1::2]))
+    sums = np.arange(12.0).reshape(3, 4)[:, ::2] * 2 + 1
+    np.testing.assert_array_equal(arrays[0][:, ::2], sums)
+    np.testing.assert_array_equal(arrays[1][:, 1::2], sums)
+    fixed = np.ones(2)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="only be read"):
+        ranks(1)[0].all_reduce(Tensor(fixed))
+    assert (fixed == 1).all()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("make", [lambda array: array, Tensor])
+def test_arrays_of_the_host_are_free_after_an_interrupted_wait(make):
+    first, second = ranks(2, timeout=20)
+    array, other = np.ones(4), np.ones(4)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            first.all_reduce(make(array))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    # The operation goes on without its array, whose memory may be another's by now.
+    array.resize(100_000, refcheck=False)
+    second.all_reduce(make(other))
+    first.synchronize()
+    assert (other == 2).all() and (array[:4] == 1).all()
+
+
 def launcher():
     library = os.environ.get("GPUMEM_MPI")
     if not library:

@@ -152,7 +152,7 @@ def test_arrays_with_the_cuda_array_interface_are_used_in_place():
         gpumem.deregister(own.array, into.array)
 
 
-def test_tensors_of_pytorch_are_used_in_place():
+def test_tensors_of_pytorch_are_read_and_written():
     torch = pytest.importorskip("torch")
 
     def call(rank):

@@ -149,6 +149,20 @@ def test_views_of_a_locked_array_keep_its_memory():
     assert alive() is None
 
 
+def test_tensors_over_arrays_keep_them_from_being_resized():
+    owner = np.full(MANY, 7.0)
+    for array in (owner, owner.view(LiesByBase)[1000:]):
+        imported = gpumem.from_dlpack(array, device=gpumem.Device("host"))
+        with pytest.raises(ValueError, match="resize"):
+            owner.resize(4, refcheck=False)
+        assert (imported.copy_to_host() == 7).all()
+        del array, imported
+        gc.collect()
+    gpumem.synchronize()
+    owner.resize(4, refcheck=False)
+    assert owner.size == 4
+
+
 def test_nor_can_what_they_are_views_of():
     owner = np.arange(1 << 20, dtype="f4")
     part = owner.view(LiesByBase)[1000:2000]

@@ -2,9 +2,9 @@
 
 use crate::{
     device,
-    device_array::DeviceNDArray,
+    device_array::{DeviceNDArray, Way},
     dtype::{Elements, Place, check_writable},
-    host::Host,
+    host::{Host, is_of_numpy},
     interchange,
     make::upload,
 };
@@ -61,18 +61,28 @@ pub(super) use reduce;
 /// An array of a call.
 pub(super) struct RankArray {
     array: Py<DeviceNDArray>,
-    /// The array of the host to which the result is copied, and where its elements lie.
-    back: Option<(Py<PyAny>, Place)>,
-    /// Whether its readers have no streams.
-    pub(super) is_of_host: bool,
+    /// The array of the host that it is a copy of, and where its elements lie: its readers have no streams, and use it again after an
+    /// interrupted wait, when the operation goes on.
+    back: Option<(Back, Place)>,
+}
+
+/// Where a result is copied to.
+enum Back {
+    OfNumPy(Py<PyAny>),
+    /// A tensor of another library, over its memory.
+    Tensor(Py<DeviceNDArray>),
 }
 
 impl RankArray {
     /// Takes any object that is an array, or one that can be written as well. Nothing has been called on other ranks yet.
     pub(super) fn of(object: &Bound<'_, PyAny>, stream: &gpumem::Stream, write: bool) -> PyResult<Self> {
         let array = Self::read(object, stream, write)?;
+        let written = match &array.back {
+            Some((Back::Tensor(tensor), _)) => tensor,
+            _ => &array.array,
+        };
         match write {
-            true => check_writable(array.array.get().read_only).map(|()| array),
+            true => check_writable(written.get().read_only).map(|()| array),
             false => Ok(array),
         }
     }
@@ -80,17 +90,30 @@ impl RankArray {
     fn read(object: &Bound<'_, PyAny>, stream: &gpumem::Stream, write: bool) -> PyResult<Self> {
         let (py, device) = (object.py(), stream.device());
         if let Some(array) = interchange::device_source(object, Some(device))? {
-            return Ok(Self { array: array.unbind(), back: None, is_of_host: false });
+            return Ok(Self { array: array.unbind(), back: None });
         }
-        if device.info().backend == "host" && object.getattr_opt("__dlpack__")?.is_some() {
+        if device.info().backend == "host"
+            && !is_of_numpy(object)?
+            && object.getattr_opt("__dlpack__")?.is_some()
+        {
             let own = Bound::new(py, device::Device(device.clone()))?;
-            if let Ok(array) = interchange::from_dlpack(object, Some(&own)) {
-                return Ok(Self { array: Py::new(py, array)?, back: None, is_of_host: true });
+            let view = || Host::of(&py.import("numpy")?.call_method1("from_dlpack", (object,))?);
+            if let Ok(tensor) = interchange::from_dlpack(object, Some(&own))
+                && let Ok(host) = view()
+            {
+                let place = Place::of(&tensor.elements);
+                let back = Some((Back::Tensor(Py::new(py, tensor)?), place));
+                return Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back });
             }
         }
         let host = if write { Host::to_update(object)? } else { Host::of(object)? };
-        let back = Some((object.clone().unbind(), host.place()?));
-        Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back, is_of_host: true })
+        let back = Some((Back::OfNumPy(object.clone().unbind()), host.place()?));
+        Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back })
+    }
+
+    /// Whether it is a copy of an array of the host.
+    pub(super) fn is_of_host(&self) -> bool {
+        self.back.is_some()
     }
 
     pub(super) fn elements(&self) -> &Elements {
@@ -99,8 +122,15 @@ impl RankArray {
 
     /// Copies the elements to the array of the host that they are of, if they are a copy.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
-        let Some((back, _)) = &self.back else { return Ok(()) };
-        self.array.get().copy_to_host(py, Some(back.bind(py)), None).map(drop)
+        match &self.back {
+            None => Ok(()),
+            Some((Back::OfNumPy(array), _)) => {
+                self.array.get().copy_to_host(py, Some(array.bind(py)), None).map(drop)
+            }
+            Some((Back::Tensor(tensor), _)) => {
+                tensor.get().fill_from(py, self.array.bind(py), None, Way::Copy)
+            }
+        }
     }
 
     /// Refuses arrays that share memory: an operation in place takes one array.

@@ -84,7 +84,7 @@ impl Operation {
 
     /// Whether the caller waits, because the readers of an array have no streams.
     pub(super) fn is_of_host(&self) -> bool {
-        self.source.iter().chain(&self.destination).any(|array| array.is_of_host)
+        self.source.iter().chain(&self.destination).any(RankArray::is_of_host)
     }
 
     /// Copies the result to the array of the host.
