@@ -38,8 +38,9 @@ fn memory_whose_copy_cannot_be_waited_for_is_not_given_back() {
     let memory = device.to_device(&vec![7_u32; LEN]).unwrap();
     let mut described = memory.lend(&device.default_stream().unwrap()).unwrap().describe();
     described.stream = None;
-    device.synchronize().unwrap();
     let mut copy = device.device_array::<u32, _>(LEN).unwrap();
+    // Else the copy is not begun.
+    device.synchronize().unwrap();
     let refused = Injection::next(Operation::Synchronize, ErrorKind::Driver { code: 99, name: "REFUSED" });
     raw.host().inject(refused.times(u64::MAX));
     let copied = copy.copy_to_device(&cuda_array::<u32, Ix1>(&Object(described)));
