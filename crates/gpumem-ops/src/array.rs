@@ -298,6 +298,7 @@ pub trait ArrayOps<S: Storage, D: Dimension>: Run<S, D> {
         X: Storage<Backend = S::Backend, Elem: DeviceType>,
         F: BinaryFunction<S::Elem, X::Elem, Output: Element + DeviceType> + 'static,
     {
+        self.wait_before(other)?;
         self.all(|stream, array| maps::zip_map::<_, F, _, _, _, _>(stream, array, other))
     }
 }

@@ -97,6 +97,7 @@ pub fn concatenate<S: Storage, D: Dimension>(
     let Some(first) = arrays.first() else {
         return Err(gpumem_core::Error::new("", "concatenate", NO_ARRAYS));
     };
+    arrays.iter().try_for_each(|array| array.place_by(crate::KEY).wait_before("concatenate", false))?;
     let all = concatenate_on(&first.device()?.default_stream()?, axis, arrays)?;
     all.synchronize()?;
     Ok(all)

@@ -37,6 +37,10 @@ pub trait Run<S: Storage, D: Dimension>: Results<S> {
     /// Enqueues an operation.
     fn enqueue<R>(&self, work: impl FnOnce(&Stream<S::Backend>, &ArrayBase<S, D>) -> Result<R>) -> Result<R>;
 
+    /// Waits for what writes an operand, where the operations wait: the device's own stream would wait, and with it what other threads
+    /// do there.
+    fn wait_before<X: Storage<Backend = S::Backend>>(&self, operand: &ArrayBase<X, D>) -> Result<()>;
+
     /// Waits for results, where the operations do.
     fn finished<T: Element, E: Dimension>(
         array: DeviceArray<T, E, S::Backend>,
@@ -76,7 +80,12 @@ impl<S: Storage, D: Dimension> Run<S, D> for ArrayBase<S, D> {
     }
 
     fn enqueue<R>(&self, work: impl FnOnce(&Stream<S::Backend>, &ArrayBase<S, D>) -> Result<R>) -> Result<R> {
+        self.wait_before(self)?;
         work(&self.device()?.default_stream()?, self)
+    }
+
+    fn wait_before<X: Storage<Backend = S::Backend>>(&self, operand: &ArrayBase<X, D>) -> Result<()> {
+        operand.place_by(crate::KEY).wait_before("synchronize", false)
     }
 
     fn finished<T: Element, E: Dimension>(
@@ -102,6 +111,10 @@ impl<S: Storage, D: Dimension> Run<S, D> for OnStream<'_, S, D> {
 
     fn enqueue<R>(&self, work: impl FnOnce(&Stream<S::Backend>, &ArrayBase<S, D>) -> Result<R>) -> Result<R> {
         work(self.stream, self.array)
+    }
+
+    fn wait_before<X: Storage<Backend = S::Backend>>(&self, _: &ArrayBase<X, D>) -> Result<()> {
+        Ok(())
     }
 
     fn finished<T: Element, E: Dimension>(

@@ -42,7 +42,7 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
 
     /// Waits on the host for what a call that blocks would wait for on the stream, where streams may wait for other ranks: copies of
     /// other threads, which those ranks wait for, would come after it there.
-    pub(crate) fn wait_before(self, operation: &'static str, write: bool) -> Result<()> {
+    pub fn wait_before(self, operation: &'static str, write: bool) -> Result<()> {
         match self.memory.context().raw.capabilities().futures {
             true => self.memory.wait_for_uses(operation, &self.layout.extent(), write),
             false => Ok(()),
