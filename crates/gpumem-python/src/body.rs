@@ -5,7 +5,7 @@ use crate::{
     dtype::{self, Elements},
     signature::{Form, Parameter},
 };
-use gpumem::kernel::{HostFunction, KernelArguments};
+use gpumem::{ElementKind, kernel::{HostFunction, KernelArguments}};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
@@ -100,5 +100,10 @@ fn value<'py>(
     says.set_item("data", (words.first().copied().unwrap_or_default(), !write))?;
     says.set_item("version", 3)?;
     let seen = Seen { says: says.unbind(), _memory: dtype::again(memory) };
-    numpy.call_method1("asarray", (Bound::new(py, seen)?,))
+    let array = numpy.call_method1("asarray", (Bound::new(py, seen)?,))?;
+    match parameter.element.kind {
+        // The protocol has no name for it.
+        ElementKind::BFloat => array.call_method1("view", (dtype::numpy(py, parameter.element)?,)),
+        _ => Ok(array),
+    }
 }

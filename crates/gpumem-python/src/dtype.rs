@@ -2,16 +2,17 @@
 
 use crate::error::{raise, raise_descriptor};
 use gpumem::{
-    AnyBackend, DescriptorError, DeviceViewMut, ElementType, ErrorKind, ImportedArray, Layout, Storage,
+    AnyBackend, DescriptorError, DeviceViewMut, ElementKind, ElementType, ErrorKind, ImportedArray, Layout, Storage,
     ndarray::IxDyn,
 };
 use pyo3::{
+    exceptions::PyImportError,
     prelude::*,
     sync::PyOnceLock,
     types::{PyDict, PyString},
 };
 
-/// One array for each element type that NumPy has a name for.
+/// One array for each element type that NumPy, or its extension `ml_dtypes`, has a name for.
 macro_rules! elements {
     ($($name:ident: $element:ty, $kind:ident $bytes:literal;)*) => {
         /// An array of one of the element types.
@@ -70,6 +71,7 @@ elements! {
     U32: u32, UInt 4;
     U64: u64, UInt 8;
     F16: half::f16, Float 2;
+    BF16: half::bf16, BFloat 2;
     F32: f32, Float 4;
     F64: f64, Float 8;
     C64: num_complex::Complex<f32>, Complex 8;
@@ -87,7 +89,10 @@ pub(crate) fn no_such_type(found: ElementType) -> PyErr {
     raise_descriptor(DescriptorError::TypeName { text: found.to_string(), why })
 }
 
-/// The names that the elements above go by.
+/// The name of the type that NumPy gets from the package `ml_dtypes`.
+pub(crate) const BFLOAT16: &str = "bfloat16";
+
+/// The names by which NumPy itself knows the elements above.
 const NAMES: [&str; 14] =
     ["|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"];
 
@@ -119,6 +124,9 @@ pub(crate) fn known_element(py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResul
         return Ok(Some(*element));
     }
     let Ok(text) = dtype.cast::<PyString>() else { return Ok(None) };
+    if text == BFLOAT16 {
+        return Ok(Some(ElementType::new(ElementKind::BFloat, 2)));
+    }
     let texts = known.texts.bind(py);
     if let Some(at) = texts.get_item(text)? {
         return Ok(known.objects.get(at.extract::<usize>()?).map(|(.., element)| *element));
@@ -136,7 +144,14 @@ pub(crate) fn numpy(py: Python<'_>, element: ElementType) -> PyResult<Bound<'_, 
     if let Some((_, dtype, _)) = known(py)?.objects.iter().find(|(.., own)| *own == element) {
         return Ok(dtype.bind(py).clone());
     }
-    py.import("numpy")?.getattr("dtype")?.call1((element.to_string(),))
+    let dtype = py.import("numpy")?.getattr("dtype")?;
+    if element.kind != ElementKind::BFloat {
+        return dtype.call1((element.to_string(),));
+    }
+    let extension = py.import("ml_dtypes").map_err(|_| {
+        PyImportError::new_err("NumPy has no bfloat16 of its own: install the package ml_dtypes")
+    })?;
+    dtype.call1((extension.getattr(BFLOAT16)?,))
 }
 
 /// An imported array as Python holds it, and whether it may only be read.

@@ -53,6 +53,9 @@ impl DType {
             return refuse("the byte order is not that of this machine");
         }
         let element = match kind {
+            'V' if found.getattr("name")?.eq(dtype::BFLOAT16)? => {
+                return Ok(Self::plain(ElementType::new(ElementKind::BFloat, bytes)));
+            }
             'M' | 'm' => ElementType::new(ElementKind::Int, bytes),
             'V' | 'S' | 'U' if bytes == 0 => return refuse("the elements have no bytes"),
             'V' if !found.getattr("subdtype")?.is_none() => {
@@ -88,6 +91,11 @@ impl DType {
     /// Whether the elements are held as bytes, with an axis of their own.
     pub(crate) fn is_bytes(&self) -> bool {
         self.unaligned || self.element.kind == ElementKind::Opaque
+    }
+
+    /// Whether NumPy's protocols have no name for the elements.
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.is_bytes() || self.element.kind == ElementKind::BFloat
     }
 
     /// The same elements, held as bytes unless they are aligned.

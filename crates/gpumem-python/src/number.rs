@@ -23,6 +23,7 @@ pub(crate) fn bytes(element: ElementType, value: &Bound<'_, PyAny>) -> PyResult<
         (ElementKind::UInt, 4) => bytes!(u32),
         (ElementKind::UInt, _) => bytes!(u64),
         (ElementKind::Float, 2) => half::f16::from_f64(value.extract()?).to_ne_bytes().to_vec(),
+        (ElementKind::BFloat, _) => half::bf16::from_f32(value.extract::<f64>()? as f32).to_ne_bytes().to_vec(),
         (ElementKind::Float, 4) => (value.extract::<f64>()? as f32).to_ne_bytes().to_vec(),
         (ElementKind::Float, _) => bytes!(f64),
         (_, 8) => [part("real")? as f32, part("imag")? as f32].map(f32::to_ne_bytes).concat(),

@@ -204,7 +204,7 @@ impl HostNDArray {
     }
 }
 
-/// The base of NumPy's arrays of records.
+/// The base of NumPy's arrays of elements that the protocol has no name for.
 #[pyclass(frozen, module = "gpumem")]
 struct Seen {
     says: Py<PyDict>,
@@ -226,11 +226,12 @@ fn other_elements() -> PyErr {
 #[pymethods]
 impl HostNDArray {
     /// Waits for the device, and returns the address of the elements. Wait again for work that is enqueued later before
-    /// you read the elements. Records have `__array__` instead: this protocol cannot describe their padding.
+    /// you read the elements. Records have `__array__` instead, because this protocol cannot describe their padding, and so
+    /// has bfloat16, for which it has no name.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        if self.dtype.is_bytes() {
-            return Err(PyAttributeError::new_err("records are described by __array__"));
+        if self.dtype.is_nameless() {
+            return Err(PyAttributeError::new_err("records and bfloat16 are described by __array__"));
         }
         self.interface(py)
     }

@@ -39,7 +39,7 @@ impl Form {
 }
 
 /// Element types by their names in device code, and by their full ones.
-const ELEMENTS: [(&str, &str, ElementKind, usize); 18] = [
+const ELEMENTS: [(&str, &str, ElementKind, usize); 19] = [
     ("bool", "bool", ElementKind::Bool, 1),
     ("i8", "gpumem::i8", ElementKind::Int, 1),
     ("i16", "gpumem::i16", ElementKind::Int, 2),
@@ -54,6 +54,7 @@ const ELEMENTS: [(&str, &str, ElementKind, usize); 18] = [
     ("u64", "gpumem::u64", ElementKind::UInt, 8),
     ("unsigned long long", "gpumem::u64", ElementKind::UInt, 8),
     ("f16", "gpumem::f16", ElementKind::Float, 2),
+    ("bf16", "gpumem::bf16", ElementKind::BFloat, 2),
     ("float", "float", ElementKind::Float, 4),
     ("double", "double", ElementKind::Float, 8),
     ("complex<float>", "gpumem::complex<float>", ElementKind::Complex, 8),

@@ -7,7 +7,14 @@ import gpumem
 import numpy as np
 import pytest
 
-NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+try:
+    import ml_dtypes  # noqa: F401 -- gives NumPy bfloat16
+except ImportError:
+    OF_OTHERS = []
+else:
+    OF_OTHERS = ["bfloat16"]
+
+NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", *OF_OTHERS]
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +26,7 @@ def numbers(dtype, shape=(2, 3, 4)):
     made = np.arange(np.prod(shape, dtype=int)).reshape(shape) * 5 - 3
     if np.dtype(dtype).kind in "u?":
         made = abs(made)
-    return (made + (0.75j if np.dtype(dtype).kind == "c" else 0.5 if np.dtype(dtype).kind == "f" else 0)).astype(dtype)
+    return (made + (0.75j if np.dtype(dtype).kind == "c" else 0.5 if np.dtype(dtype).kind in "fV" else 0)).astype(dtype)
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")

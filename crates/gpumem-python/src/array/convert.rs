@@ -134,6 +134,7 @@ fn name(element: ElementType) -> &'static str {
         (ElementKind::UInt, 4) => "u32",
         (ElementKind::UInt, _) => "u64",
         (ElementKind::Float, 2) => "f16",
+        (ElementKind::BFloat, _) => "bf16",
         (ElementKind::Float, 4) => "float",
         (ElementKind::Complex, 8) => "complex<float>",
         (ElementKind::Complex, _) => "complex<double>",
@@ -147,7 +148,7 @@ fn source(from: ElementType, to: ElementType, rank: usize) -> Option<String> {
     let part = if from.bytes == 16 { "double" } else { "float" };
     let (is_complex, real) = match (from.kind, from.bytes) {
         (ElementKind::Complex, _) => (true, "v.re".to_owned()),
-        (ElementKind::Float, 2) => (false, "(float)v".to_owned()),
+        (ElementKind::Float | ElementKind::BFloat, 2) => (false, "(float)v".to_owned()),
         _ => (false, "v".to_owned()),
     };
     let is_double = from_name == "double" || (is_complex && part == "double");
@@ -155,7 +156,8 @@ fn source(from: ElementType, to: ElementType, rank: usize) -> Option<String> {
         (ElementKind::Bool, _) if is_complex => "(v.re != 0 || v.im != 0)".to_owned(),
         (ElementKind::Bool, _) => format!("({real} != 0)"),
         (ElementKind::Float, 2) if is_double => format!("half_of({real})"),
-        (ElementKind::Float, 2) => format!("f16((float)({real}))"),
+        // `ml_dtypes` rounds a double to a float first.
+        (ElementKind::Float | ElementKind::BFloat, 2) => format!("{to_name}((float)({real}))"),
         (ElementKind::Complex, bytes) => {
             let part = if bytes == 8 { "float" } else { "double" };
             let imaginary = if is_complex { "v.im" } else { "0" };

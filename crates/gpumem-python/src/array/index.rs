@@ -101,7 +101,10 @@ impl DeviceNDArray {
     ) -> PyResult<()> {
         let part = self.slice(py, key)?;
         if let Some(element) = self.dtype.number() {
-            let whole = !matches!(element.kind, ElementKind::Float | ElementKind::Complex);
+            let whole = !matches!(
+                element.kind,
+                ElementKind::Float | ElementKind::BFloat | ElementKind::Complex
+            );
             if value.is_instance_of::<PyInt>() || (value.is_instance_of::<PyFloat>() && !whole) {
                 return part.fill(py, element, value, stream);
             }

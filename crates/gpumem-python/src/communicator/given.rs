@@ -35,12 +35,12 @@ pub(super) fn computed(op: &str) -> PyResult<Computed> {
 macro_rules! reduce {
     ($op:expr, $elements:expr, $array:ident, $reduction:ident => $body:expr) => {
         reduce!(@ $op, $elements, $array, $reduction, $body;
-            Sum: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, F32 f32, F64 f64,
+            Sum: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64,
                 C64 num_complex::Complex<f32>, C128 num_complex::Complex<f64>;
-            Average: F16 half::f16, F32 f32, F64 f64, C64 num_complex::Complex<f32>, C128 num_complex::Complex<f64>;
-            Product: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, F32 f32, F64 f64;
-            Min: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, F32 f32, F64 f64;
-            Max: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, F32 f32, F64 f64;
+            Average: F16 half::f16, BF16 half::bf16, F32 f32, F64 f64, C64 num_complex::Complex<f32>, C128 num_complex::Complex<f64>;
+            Product: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64;
+            Min: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64;
+            Max: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64;
         )
     };
     (@ $op:expr, $elements:expr, $array:ident, $reduction:ident, $body:expr;
