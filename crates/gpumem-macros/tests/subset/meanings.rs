@@ -1,6 +1,7 @@
 //! Kernels whose meaning is one that only rustc knows: types that it infers, places that a pattern names, the order of operands.
 //! Each stands beside what it gives for a work-item.
 
+use super::divisions::{divisions, of_divisions};
 use gpumem::kernel::prelude::*;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -472,6 +473,7 @@ pub(crate) fn complex_rests(out: SliceMut<i64>) {
 #[allow(clippy::type_complexity)]
 pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64) -> i64)> {
     vec![
+        (divisions(), of_divisions),
         (const_blocks(), |i| 3_000_000_000 + i64::from((i as f32 * 1.3f32 * 0.1).to_bits()) + 7 + 200),
         (long_literals(), |i| 705_032_704 + 1_352_516_352 + 44 - 2_147_483_648 + i),
         (far_axes(), |_| 0),

@@ -1,6 +1,7 @@
 //! Kernels that between them use all of the subset.
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or elements that others use after a barrier
 
+pub(crate) mod divisions;
 #[allow(dead_code)] // compiled elsewhere
 pub(crate) mod endless;
 pub(crate) mod features;

@@ -20,7 +20,7 @@ pub(super) fn function(operator: &str) -> &'static str {
 }
 
 /// Tells whether this operator means the same in C++ and in Rust, on values of this type.
-pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
+pub(super) fn is_plain(operator: &str, info: &TypeInfo) -> bool {
     match info.form {
         Form::Float => operator != "%",
         Form::Other => true,
@@ -28,13 +28,7 @@ pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
         Form::Wrapping | Form::Integer if matches!(operator, "&" | "|" | "^") => {
             info.form == Form::Wrapping || is_wide(info)
         }
-        Form::Wrapping => match operator {
-            "+" | "-" | "*" => true,
-            "/" | "%" => {
-                matches!(right, E::Literal(digits, _) | E::Suffixed(digits, _) if literal(digits, &info.name, false) != literal("0", &info.name, false))
-            }
-            _ => false,
-        },
+        Form::Wrapping => matches!(operator, "+" | "-" | "*"),
         _ => false,
     }
 }
@@ -206,7 +200,7 @@ impl Body<'_> {
     pub(super) fn arithmetic(&self, operator: &str, ty: usize, a: &E, b: &E) -> String {
         let info = self.type_at(ty);
         let name = &info.name;
-        if is_plain(operator, info, b) {
+        if is_plain(operator, info) {
             return format!("{} {operator} {}", self.operand(a), self.operand(b));
         }
         match (info.form, operator) {

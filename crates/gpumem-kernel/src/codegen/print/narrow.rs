@@ -1,6 +1,6 @@
 //! Positions in 32 bits where their values are known to fit: GPUs compute 64 bits in several instructions.
 
-use super::{Body, finite::any, name::variable};
+use super::{Body, expression::function, finite::any, name::variable};
 use crate::codegen::{E, S};
 use std::collections::HashMap;
 
@@ -135,6 +135,9 @@ impl Body<'_> {
             E::Position(at, _) => self.narrow(at),
             E::Id(name, arguments) => self.id(name, arguments),
             E::Cast(_, _, value) => self.expression(value),
+            E::Arithmetic(operator @ ("/" | "%"), _, a, b) => {
+                format!("rust::{}({}, {})", function(operator), self.narrow(a), self.narrow(b))
+            }
             E::Arithmetic(operator, _, a, b) => {
                 format!("{} {operator} {}", self.narrow_operand(a), self.narrow_operand(b))
             }

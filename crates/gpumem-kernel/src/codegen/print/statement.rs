@@ -184,7 +184,7 @@ impl Body<'_> {
         let info = self.type_at(ty);
         let target = self.place(place);
         let promoted = matches!(operator, "&" | "|" | "^") && info.form != Form::Half;
-        if is_plain(operator, info, value) || promoted {
+        if is_plain(operator, info) || promoted {
             return put!(out, "{target} {operator}= {};", self.expression(value));
         }
         if matches!(place, E::Var(_)) {
