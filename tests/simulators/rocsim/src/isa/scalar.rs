@@ -114,6 +114,13 @@ fn wide_field(x: u64, y: u32) -> u64 {
     if count == 64 { x >> start } else { x >> start & ((1 << count) - 1) }
 }
 
+fn signed_wide_field(x: u64, y: u32) -> u64 {
+    match (y >> 16 & 0x7f).min(64) {
+        0 => 0,
+        count => ((wide_field(x, y) << (64 - count)) as i64 >> (64 - count)) as u64,
+    }
+}
+
 fn shifted_sum(x: u32, y: u32, shift: u32) -> (u32, Option<bool>) {
     let sum = (u64::from(x) << shift) + u64::from(y);
     (sum as u32, Some(sum >> 32 != 0))
@@ -313,6 +320,12 @@ fn bits(name: &str) -> Option<Form> {
         "s_bfe_i32" => two!(|x, y| some(signed_field(x, y))),
         "s_bfe_u64" => Form::new(SHIFT, |wave, i, _| {
             let value = wide_field(wave.read_pair(&i.operands[1]), wave.read(&i.operands[2]));
+            wave.write_pair(&i.operands[0], value);
+            wave.set_scc(value != 0);
+            Flow::Next
+        }),
+        "s_bfe_i64" => Form::new(SHIFT, |wave, i, _| {
+            let value = signed_wide_field(wave.read_pair(&i.operands[1]), wave.read(&i.operands[2]));
             wave.write_pair(&i.operands[0], value);
             wave.set_scc(value != 0);
             Flow::Next

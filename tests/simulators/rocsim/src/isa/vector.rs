@@ -104,6 +104,7 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_mul_u32_u24" => two!(|x, y| u24(x).wrapping_mul(u24(y))),
         "v_mul_i32_i24" => two!(|x, y| i24(x).wrapping_mul(i24(y)) as u32),
         "v_mul_hi_u32_u24" => two!(|x, y| ((u64::from(u24(x)) * u64::from(u24(y))) >> 32) as u32),
+        "v_mul_hi_i32_i24" => two!(|x, y| ((i64::from(i24(x)) * i64::from(i24(y))) >> 32) as u32),
         "v_and_b32" => two!(|x, y| x & y),
         "v_or_b32" => two!(|x, y| x | y),
         "v_xor_b32" => two!(|x, y| x ^ y),

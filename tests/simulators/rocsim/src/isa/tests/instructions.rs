@@ -70,6 +70,9 @@ fn scalar_arithmetic_sets_the_condition() {
     assert_eq!((w.scalars[10], w.scalars[11]), (0xffff_fff0, 7));
     run(&mut w, &["s_mul_hi_u32 s12, s0, s0", "s_bcnt1_i32_b64 s13, s[4:5]", "s_ff1_i32_b64 s14, s[4:5]"]);
     assert_eq!((w.scalars[12], w.scalars[13], w.scalars[14]), (0xffff_fffe, 32, 0));
+    run(&mut w, &["s_mov_b32 s18, 0x80ff", "s_mov_b32 s19, 3"]);
+    run(&mut w, &["s_bfe_i64 s[20:21], s[18:19], 0x100000", "s_bfe_i64 s[22:23], s[18:19], 0x200008"]);
+    assert_eq!((w.pair(20), w.pair(22)), (0xffff_ffff_ffff_80ff, 0x0300_0080));
     // A value written to null is lost.
     run(&mut w, &["s_mov_b32 null, 7", "s_mov_b32 s15, null"]);
     assert_eq!(w.scalars[15], 0);
@@ -120,6 +123,9 @@ fn bits_are_moved_and_picked() {
         &["v_mul_u32_u24_sdwa v6, v1, v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD"],
     );
     assert_eq!(vector(&w, 6)[3], 3 * 0x34);
+    run(&mut w, &["v_mul_hi_i32_i24_e32 v7, v1, v1", "v_mul_hi_i32_i24_e32 v8, v0, v1"]);
+    // The lower 24 bits of v1 are -0xedcc.
+    assert_eq!((vector(&w, 7)[0], vector(&w, 8)[0], vector(&w, 8)[3]), (0, 0, u32::MAX));
     run(
         &mut w,
         &[
