@@ -230,11 +230,14 @@ fn phases(function: &ItemFn, parameters: &[Parameter], unpacked: &TokenStream) -
     let names: Vec<(Ident, bool)> =
         parameters.iter().map(|parameter| (parameter.name.clone(), parameter.mutable)).collect();
     let given: Vec<&Ident> = names.iter().map(|(name, _)| name).collect();
-    if names::has_alike(&function.block, &given) {
-        // It knows names by their letters.
-        return Err("macros have written names of the same letters that are not the same");
-    }
-    let split = split::split(&function.block, &names)?;
+    // The split knows names by their letters.
+    let alike = names::alike(&function.block, &given);
+    let split = match alike.is_empty() {
+        true => split::split(&function.block, &names),
+        false => Err("macros have written names of the same letters that are not the same"),
+    };
+    let differs = || split::may_differ(&function.block, &names, &alike);
+    let split = split.map_err(|why| if differs() { split::DIFFERS } else { why })?;
     let mut lower = Lower::new(Role::Kernel);
     declare(&mut lower, parameters);
     let body = lower.split(split, unpacked);

@@ -205,12 +205,14 @@ struct WrittenBy {
     contexts: HashMap<String, HashSet<String>>,
 }
 
-/// Whether a body has two names of the same letters from different macros, one of which is a variable or a label.
-pub(crate) fn has_alike(block: &Block, parameters: &[&Ident]) -> bool {
+/// The letters that a body has for two names from different macros, one of which is a variable or a label.
+pub(crate) fn alike(block: &Block, parameters: &[&Ident]) -> HashSet<String> {
     let mut found = WrittenBy::default();
     parameters.iter().for_each(|name| found.declare(name));
     found.visit_block(block);
-    found.declared.iter().any(|name| found.contexts.get(name).is_some_and(|contexts| contexts.len() > 1))
+    let WrittenBy { mut declared, contexts } = found;
+    declared.retain(|name| contexts.get(name).is_some_and(|contexts| contexts.len() > 1));
+    declared
 }
 
 impl WrittenBy {

@@ -13,12 +13,14 @@
 
 mod common;
 mod plan;
+mod reductions;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 pub(crate) use common::is_own;
 use proc_macro2::{Ident, Span};
+pub(crate) use reductions::may_differ;
 use std::collections::{HashMap, HashSet};
 use syn::{Block, Expr, Stmt};
 

@@ -3,6 +3,7 @@
 use super::{
     DIFFERS, Kind, MARK, Operation, Plan, Run, Why,
     common::{Found, assignment, has_type, is_barrier, is_shared_array, names, wave_operation},
+    reductions::captured,
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -19,7 +20,7 @@ const NESTED: Why = "work-items wait within an expression";
 
 /// The names that a pattern declares, and whether they may change.
 #[derive(Default)]
-struct Declared(Vec<(Ident, bool)>);
+pub(super) struct Declared(pub(super) Vec<(Ident, bool)>);
 
 impl<'a> Visit<'a> for Declared {
     fn visit_pat_ident(&mut self, name: &'a syn::PatIdent) {
@@ -29,7 +30,7 @@ impl<'a> Visit<'a> for Declared {
 }
 
 /// The one name of a `let`, whether it may change, and its value.
-fn plain_let(local: &Local) -> Option<(&Ident, bool, &Expr)> {
+pub(super) fn plain_let(local: &Local) -> Option<(&Ident, bool, &Expr)> {
     let pattern = match &local.pat {
         Pat::Type(typed) => &*typed.pat,
         pattern => pattern,
@@ -254,17 +255,9 @@ impl Plan {
         let value = self.temporary(value, if is_condition { quote!(: bool) } else { quote!() }, span);
         let lane = second.filter(|_| with_lane).map(|lane| self.temporary(lane, quote!(: usize), span));
         let function = second.filter(|_| !with_lane).map(|function| (*function).clone());
-        if let Some(function) = &function {
-            let mut mentioned = HashSet::new();
-            names(function, &mut mentioned);
-            let visible = self.visible();
-            if mentioned
-                .iter()
-                .filter_map(|name| visible.get(name))
-                .any(|found| !self.is_common_binding(*found))
-            {
-                return Err(DIFFERS);
-            }
+        let used = function.as_ref().map(captured).unwrap_or_default();
+        if used.iter().filter_map(|name| self.find(name)).any(|found| !self.is_common_binding(found)) {
+            return Err(DIFFERS);
         }
         let result_name = Ident::new(&format!("__gpumem_result{}", self.bindings.len()), span);
         let result = self.declare(&result_name, Kind::Temporary, false, None);

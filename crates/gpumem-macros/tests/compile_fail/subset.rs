@@ -95,6 +95,15 @@ fn reductions(y: SliceMut<u64>) {
 }
 
 #[gpumem::kernel(unsafe)]
+fn reductions_within(y: SliceMut<u64>, mut by: u64) {
+    y[global_id(0)] = wave_reduce(1, |a, b| a * by + b);
+    let most = global_size(0) as u64;
+    for k in 0..most {
+        y[global_id(0)] = wave_reduce(1, |a, b| (a * k + b) % most);
+    }
+}
+
+#[gpumem::kernel(unsafe)]
 fn guards(y: SliceMut<u32>, n: u32) {
     match n {
         1 | _ if y.atomic_add(0, 1) > 5 => {}

@@ -152,6 +152,15 @@ macro_rules! apart {
 }
 apart!(c);
 
+/// A function has names of its own.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn hidden_by_functions(out: SliceMut<i64>) {
+    let a = global_id(0) as i64 % 32;
+    let b = group_size(1) as i64;
+    let sum = wave_reduce(a, |a, c| a + c * b);
+    out[global_id(0)] = sum;
+}
+
 /// Each kernel, and what it gives for a work-item.
 #[allow(dead_code)] // not every test program runs all of them
 #[allow(clippy::type_complexity)]
@@ -162,5 +171,6 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
         (lifetimes(), plain_lifetimes),
         (functions_of_both(), plain_functions),
         (apart(), |i| (31 - i % 32) * 3 + 3),
+        (hidden_by_functions(), |_| 496),
     ]
 }
