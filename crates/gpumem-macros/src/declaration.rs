@@ -263,8 +263,10 @@ fn written(
         Some(name) => name.value(),
         None => names::symbol(&function.sig.ident.to_string()),
     };
-    let written = function.sig.ident.unraw().to_string();
-    let shown = (attribute.name.is_none() && written != symbol).then(|| quote!(.shown_as(#written)));
+    let shown = attribute.name.is_none().then(|| {
+        let written = function.sig.ident.unraw().to_string();
+        quote!(.shown_as(#written))
+    });
     let shared = lower.shared.iter().map(|(element, extents)| {
         let rank = extents.len();
         quote!(bytes = __gpumem::Language::shared_end::<#element, #rank>(bytes, [#(const { #extents }),*]);)

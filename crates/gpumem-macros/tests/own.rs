@@ -39,7 +39,7 @@ fn printed(y: Own<u32>) {
 
 #[test]
 fn a_kernels_source_is_the_librarys() {
-    assert!(printed().source_text().unwrap().contains("GPUMEM_KERNEL printed("));
+    assert!(printed().source_text().unwrap().contains("GPUMEM_KERNEL printed_("));
 }
 
 /// Functions of which each calls the next at two places, of which it reaches one.

@@ -45,7 +45,7 @@ fn every_kernel_that_ships_has_a_case_and_agrees_on_a_gpu_of_either_wave_size() 
 #[test]
 fn a_device_source_that_computes_something_else_fails() {
     // SAFETY: each work-item uses its own elements.
-    let other = unsafe { KernelDef::<saxpy::Parameters>::new("saxpy") }.host_loop(
+    let other = unsafe { KernelDef::<saxpy::Parameters>::new("saxpy_") }.host_loop(
         |ids: &WorkItemIds<'_>, (x, y, a): &saxpy::Parameters| {
             let i = ids.global_id(0);
             // Off by one, and in the last group only.
@@ -56,8 +56,8 @@ fn a_device_source_that_computes_something_else_fails() {
         },
     );
     let mut bodies = compiled(32);
-    bodies.retain(|(name, _)| name != "saxpy");
-    bodies.push(("saxpy".to_owned(), other.entry(32, 48 << 10).unwrap()));
+    bodies.retain(|(name, _)| name != "saxpy_");
+    bodies.push(("saxpy_".to_owned(), other.entry(32, 48 << 10).unwrap()));
     let report = run(32, bodies, None);
     assert_eq!((report.failed, report.passed), (1, 10), "{:?}", report.failures);
     let failure = &report.failures[0];
@@ -100,7 +100,7 @@ fn with_body(
     body: impl Fn(&WorkItemIds<'_>, &saxpy::Parameters) + Send + Sync + 'static,
 ) -> KernelDef<saxpy::Parameters> {
     // SAFETY: each work-item uses its own elements.
-    unsafe { KernelDef::new("saxpy") }.host_loop(body)
+    unsafe { KernelDef::new("saxpy_") }.host_loop(body)
 }
 
 planted!(WrongBody, with_body(|_, _| {}), |right| right, Saxpy::problems());

@@ -31,9 +31,9 @@ fn same_barriers(kernel: &Shipped, architecture: &str, found: (usize, usize)) {
 #[test]
 fn the_kernels_have_barriers_of_both_kinds() {
     let all: Vec<_> = all().iter().map(|kernel| (kernel.name.clone(), written(kernel))).collect();
-    assert!(all.contains(&("saxpy".to_owned(), (0, 0))), "{all:?}");
-    assert!(all.contains(&("transpose".to_owned(), (1, 0))), "{all:?}");
-    assert!(all.contains(&("reduce".to_owned(), (3, 1))), "{all:?}");
+    assert!(all.contains(&("saxpy_".to_owned(), (0, 0))), "{all:?}");
+    assert!(all.contains(&("transpose_".to_owned(), (1, 0))), "{all:?}");
+    assert!(all.contains(&("reduce_".to_owned(), (3, 1))), "{all:?}");
     assert_eq!(all.iter().filter(|(_, (group, _))| *group > 0).count(), 8, "{all:?}");
 }
 
@@ -89,7 +89,7 @@ fn told(compiler: &Compiler, kernel: &Shipped, text: &str, architecture: &str) -
 /// The backends pass these options unless a declaration asks for contraction.
 #[test]
 fn products_and_sums_are_not_contracted_when_the_flag_is_off() {
-    let saxpy = all().into_iter().find(|kernel| kernel.name == "saxpy").unwrap();
+    let saxpy = all().into_iter().find(|kernel| kernel.name == "saxpy_").unwrap();
     if let Some(compiler) = load(Flavour::Nvrtc) {
         let joined = |ptx: Vec<u8>| String::from_utf8(ptx).unwrap().contains("fma.rn");
         for architecture in NVIDIA {

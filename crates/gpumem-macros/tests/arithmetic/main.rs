@@ -283,7 +283,7 @@ fn casts_are_those_of_rust() {
     let (mut out, mut wide) = (Array2::<i64>::zeros((20, 24)), Array2::<f64>::zeros((6, 24)));
     // SAFETY: as in `on_processor`.
     unsafe {
-        let kernel = library.get::<extern "C" fn(Row, Row, Row, Grid, Grid)>(b"casts\0").unwrap();
+        let kernel = library.get::<extern "C" fn(Row, Row, Row, Grid, Grid)>(b"casts_\0").unwrap();
         let work_item = library.get::<extern "C" fn(u32)>(b"work_item\0").unwrap();
         for number in 0..24 {
             work_item(number);
@@ -364,7 +364,7 @@ fn sums_of_waves_wrap() {
     let mut found = [0i64; 32];
     // SAFETY: as in `on_processor`.
     unsafe {
-        let kernel = library.get::<extern "C" fn(Row)>(b"wrapping_sums\0").unwrap();
+        let kernel = library.get::<extern "C" fn(Row)>(b"wrapping_sums_\0").unwrap();
         let lane = library.get::<extern "C" fn(u32)>(b"lane_of_wave\0").unwrap();
         for number in [0, 31] {
             lane(number);

@@ -161,16 +161,34 @@ pub(crate) fn hidden_by_functions(out: SliceMut<i64>) {
     out[global_id(0)] = sum;
 }
 
+/// Kernels with the names of functions and types that the compilers have.
+macro_rules! of_compilers {
+    ($($name:ident)*) => {$(
+        #[gpumem::kernel(unsafe)]
+        fn $name(out: SliceMut<i64>) {
+            out[global_id(0)] = 1;
+        }
+    )*
+
+        fn of_compilers() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
+            vec![$($name()),*]
+        }
+    };
+}
+of_compilers! { sqrt min pow abs floor y0 free memcpy printf clock index isnan dim3 float4 size_t main }
+
 /// Each kernel, and what it gives for a work-item.
 #[allow(dead_code)] // not every test program runs all of them
 #[allow(clippy::type_complexity)]
 pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64) -> i64)> {
-    vec![
+    let mut pairs: Vec<(_, fn(i64) -> i64)> = vec![
         (variables(), plain_variables),
         (labels(), plain_labels),
         (lifetimes(), plain_lifetimes),
         (functions_of_both(), plain_functions),
         (apart(), |i| (31 - i % 32) * 3 + 3),
         (hidden_by_functions(), |_| 496),
-    ]
+    ];
+    pairs.extend(of_compilers().into_iter().map(|kernel| (kernel, (|_| 1) as fn(i64) -> i64)));
+    pairs
 }

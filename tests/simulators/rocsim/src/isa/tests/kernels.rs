@@ -33,13 +33,13 @@ fn processor_time() -> Duration {
 
 #[test]
 fn saxpy_of_a_million() {
-    each("saxpy", |object, isa| {
+    each("saxpy_", |object, isa| {
         let n = 1_000_003;
         let (x, y) = (numbers(n, 1000), numbers(n, 77));
         let (x_array, y_array) = (Array::new(&x), Array::new(&y));
         let arguments = Arguments::default().slice(&x_array).slice(&y_array).with(2.5f32);
         let start = processor_time();
-        let count = launch(object, isa, "saxpy", &Shape::line(n.div_ceil(256), 256), arguments).unwrap();
+        let count = launch(object, isa, "saxpy_", &Shape::line(n.div_ceil(256), 256), arguments).unwrap();
         let rate = count as f64 / (processor_time() - start).as_secs_f64() / 1e6;
         println!("{isa:?}: {count} instructions of waves, {rate:.1} million a second of one core");
         let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 2.5 * x + y).collect();
@@ -49,14 +49,14 @@ fn saxpy_of_a_million() {
 
 #[test]
 fn transposed() {
-    each("transpose", |object, isa| {
+    each("transpose_", |object, isa| {
         let (rows, columns) = (515, 301);
         let x: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
         let (from, to) = (Array::new(&x), Array::new(&vec![0f32; rows * columns]));
         let arguments = Arguments::default().view(&from, [rows, columns]).view(&to, [columns, rows]);
         let groups = [columns.div_ceil(16) as u32, rows.div_ceil(16) as u32, 1];
         let shape = Shape { groups, group: [16, 16, 1], ..Shape::line(1, 1) };
-        launch(object, isa, "transpose", &shape, arguments).unwrap();
+        launch(object, isa, "transpose_", &shape, arguments).unwrap();
         let found = to.get();
         assert!((0..rows * columns).all(|i| found[i % columns * rows + i / columns] == x[i]));
     });
@@ -64,7 +64,7 @@ fn transposed() {
 
 #[test]
 fn multiplied() {
-    each("matmul", |object, isa| {
+    each("matmul_", |object, isa| {
         let (m, n, depth) = (130, 75, 93);
         let (a, b) = (numbers(m * depth, 13), numbers(depth * n, 7));
         let (a_array, b_array, c_array) = (Array::new(&a), Array::new(&b), Array::new(&vec![0f32; m * n]));
@@ -72,7 +72,7 @@ fn multiplied() {
         let arguments = arguments.view(&c_array, [m, n]);
         let groups = [n.div_ceil(16) as u32, m.div_ceil(16) as u32, 1];
         let shape = Shape { groups, group: [16, 16, 1], ..Shape::line(1, 1) };
-        launch(object, isa, "matmul", &shape, arguments).unwrap();
+        launch(object, isa, "matmul_", &shape, arguments).unwrap();
         let found = c_array.get();
         for (i, found) in found.iter().enumerate() {
             let (row, column) = (i / n, i % n);
@@ -84,13 +84,13 @@ fn multiplied() {
 
 #[test]
 fn reduced() {
-    each("reduce", |object, isa| {
+    each("reduce_", |object, isa| {
         let n = 100_001;
         let groups = usize::div_ceil(n, 256);
         let x = numbers(n, 19);
         let arrays = [Array::new(&x), Array::new(&vec![0f32; groups]), Array::new(&vec![0f32; groups])];
         let arguments = arrays.iter().fold(Arguments::default(), Arguments::slice);
-        launch(object, isa, "reduce", &Shape::line(groups, 256), arguments).unwrap();
+        launch(object, isa, "reduce_", &Shape::line(groups, 256), arguments).unwrap();
         let expected: Vec<f32> = x.chunks(256).map(|chunk| chunk.iter().sum()).collect();
         assert!(arrays[1].get() == expected && arrays[2].get() == expected);
     });
@@ -98,7 +98,7 @@ fn reduced() {
 
 #[test]
 fn scanned() {
-    each("scan", |object, isa| {
+    each("scan_", |object, isa| {
         let x: Vec<u32> = (0..700u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
         let groups = x.len().div_ceil(256);
         let before: Vec<u32> = vec![1000, 7];
@@ -109,7 +109,7 @@ fn scanned() {
             Array::new(&vec![0u32; x.len()]),
         ];
         let arguments = arrays.iter().fold(Arguments::default(), Arguments::slice);
-        launch(object, isa, "scan", &Shape::line(groups, 256), arguments).unwrap();
+        launch(object, isa, "scan_", &Shape::line(groups, 256), arguments).unwrap();
         let mut sum = 0u32;
         for (i, found) in arrays[3].get().into_iter().enumerate() {
             if i % 256 == 0 {
@@ -124,7 +124,7 @@ fn scanned() {
 #[test]
 fn an_index_past_the_end_traps() {
     let text = |wave: u32| {
-        let saxpy = gpumem_kernel_suite::all().into_iter().find(|kernel| kernel.name == "saxpy").unwrap();
+        let saxpy = gpumem_kernel_suite::all().into_iter().find(|kernel| kernel.name == "saxpy_").unwrap();
         let text = saxpy.text(wave, true);
         let prelude = text.split("#line 1 \"kernel\"").next().unwrap().to_owned();
         format!(
