@@ -1,6 +1,8 @@
 //! The lengths of arrays. Kernels ask for them here, whatever traits with methods of these names are in the user's scope.
 
-use crate::simt::{Constant, ConstantArray, Own, OwnView, Shared, Slice, SliceMut, View, ViewMut};
+use crate::simt::{
+    Constant, ConstantArray, LocalArray, Own, OwnView, Shared, Slice, SliceMut, View, ViewMut,
+};
 use gpumem_core::Element;
 
 mod sealed {
@@ -12,7 +14,7 @@ use sealed::IsArray;
 /// An array as one row of elements.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `len` and `is_empty` in kernels",
-    label = "arrays of one axis have: `Slice`, `SliceMut`, `Own`, `Constant`, and `[T; N]`",
+    label = "arrays of one axis have: `Slice`, `SliceMut`, `Own`, `Constant`, `[T; N]`, and local arrays",
     note = "an array of several axes has `extent(axis)`"
 )]
 pub trait Row: IsArray {
@@ -29,7 +31,7 @@ pub trait Row: IsArray {
 /// An array of several axes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `extent` in kernels",
-    label = "arrays of several axes have: `View`, `ViewMut`, `OwnView`, `ConstantArray`, and shared arrays",
+    label = "arrays of several axes have: `View`, `ViewMut`, `OwnView`, `ConstantArray`, shared and local arrays",
     note = "an array of one axis has `len()`"
 )]
 pub trait Grid: IsArray {
@@ -58,6 +60,28 @@ arrays! {
     [T: Element, const N: usize] OwnView<T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
     [T: Element, const N: usize] ConstantArray<T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
     [T: Element, const N: usize] Shared<'_, T, N>: Grid { fn extent_of(&self, axis: usize) -> usize { self.extent(axis) } }
+    [T, const X: usize] LocalArray<[T; X], 1>: Row { fn len_of(&self) -> usize { X } }
+    [T, const X: usize, const Y: usize] LocalArray<[[T; X]; Y], 2>: Grid {
+        fn extent_of(&self, axis: usize) -> usize { along([Y, X], axis) }
+    }
+    [T, const X: usize, const Y: usize, const Z: usize] LocalArray<[[[T; X]; Y]; Z], 3>: Grid {
+        fn extent_of(&self, axis: usize) -> usize { along([Z, Y, X], axis) }
+    }
+    [T, const X: usize, const Y: usize, const Z: usize, const W: usize] LocalArray<[[[[T; X]; Y]; Z]; W], 4>: Grid {
+        fn extent_of(&self, axis: usize) -> usize { along([W, Z, Y, X], axis) }
+    }
+    [T, const X: usize, const Y: usize, const Z: usize, const W: usize, const V: usize]
+        LocalArray<[[[[[T; X]; Y]; Z]; W]; V], 5>: Grid {
+        fn extent_of(&self, axis: usize) -> usize { along([V, W, Z, Y, X], axis) }
+    }
+    [T, const X: usize, const Y: usize, const Z: usize, const W: usize, const V: usize, const U: usize]
+        LocalArray<[[[[[[T; X]; Y]; Z]; W]; V]; U], 6>: Grid {
+        fn extent_of(&self, axis: usize) -> usize { along([U, V, W, Z, Y, X], axis) }
+    }
+}
+
+fn along<const N: usize>(extents: [usize; N], axis: usize) -> usize {
+    extents.get(axis).copied().unwrap_or(1)
 }
 
 impl<A: IsArray + ?Sized> IsArray for &A {}

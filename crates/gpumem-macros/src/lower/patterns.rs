@@ -137,7 +137,6 @@ impl Lower {
     ) -> syn::Result<Option<TokenStream>> {
         let name = &subject.name;
         let tree = quote!(E::Var(#name));
-        let equal = |value: TokenStream| Some(quote!(E::Compare("==", &#tree, &#value)));
         Ok(match pattern {
             Pat::Wild(_) => None,
             Pat::Ident(ident) if is_variable(&ident.ident) => {
@@ -150,10 +149,10 @@ impl Lower {
             }
             Pat::Ident(ident) => {
                 let ident = &ident.ident;
-                equal(self.constant(syn::parse_quote!(#ident)))
+                Some(self.equal(&syn::parse_quote!(#ident), subject)?)
             }
-            Pat::Path(path) => equal(self.constant(Expr::Path(path.clone()))),
-            Pat::Lit(literal) => equal(self.bound_of(&Expr::Lit(literal.clone()), subject)?),
+            Pat::Path(path) => Some(self.equal(&Expr::Path(path.clone()), subject)?),
+            Pat::Lit(literal) => Some(self.equal(&Expr::Lit(literal.clone()), subject)?),
             Pat::Paren(inner) => self.condition(&inner.pat, subject)?,
             Pat::Or(or) => {
                 let mut any: Option<TokenStream> = None;
@@ -238,6 +237,17 @@ impl Lower {
         let condition = self.condition(pattern, &mut part)?;
         subject.looks.extend(part.looks);
         Ok(condition)
+    }
+
+    /// The condition that the subject is this literal or constant, which device code compares.
+    fn equal(&mut self, value: &Expr, subject: &mut Subject) -> syn::Result<TokenStream> {
+        if let Expr::Path(_) = value {
+            subject
+                .looks
+                .extend(quote_spanned!(value.span()=> let _ = __gpumem::Language::comparable(#value);));
+        }
+        let (name, value) = (&subject.name, self.bound_of(value, subject)?);
+        Ok(quote!(E::Compare("==", &E::Var(#name), &#value)))
     }
 
     /// A literal or a constant of a pattern. A number has the type of the subject.

@@ -457,6 +457,18 @@ pub(crate) fn shared_indices(out: SliceMut<i64>) {
         grid[if i < 500 { [1, 1] } else { [0, 0] }] as i64 * 1000 + grid[crossed(1)] as i64 + at[0] as i64;
 }
 
+/// The lengths of local arrays.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn local_lengths(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let (row, grid, block) = (out.len() / 64, i % 3, i % 4);
+    let mut window = local::<i64>([5]);
+    let tile = local::<u8>([2, 7]);
+    let deep = local::<f32>([2, 3, 4]);
+    window[window.len() - row] = 1;
+    out[i] = (window.len() * 100 + tile.extent(grid) * 10 + deep.extent(block)) as i64 + window[4];
+}
+
 /// What is left of complex numbers.
 #[gpumem::kernel(unsafe)]
 pub(crate) fn complex_rests(out: SliceMut<i64>) {
@@ -562,6 +574,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
         }),
         (shared_rows(), |i| i % 32 * 10 + 7),
         (shared_lines(), |i| i % 32 + 303),
+        (local_lengths(), |i| 501 + [2, 7, 1][i as usize % 3] * 10 + [2, 3, 4, 1][i as usize % 4]),
         (complex_rests(), |i| {
             let i = i as f32;
             let (a, b) = (Complex::new(i * 2.5 + 1.0, 20.0 - i), Complex::new(3.0f32, 1.5));
