@@ -5,7 +5,7 @@
 //! without locks.
 
 use super::{
-    Command, Engine, Fault, Item, Mark, Progress, Queue, Random,
+    Command, Engine, Fault, Item, Progress, Queue, Random,
     step::{CommandPart, Next, Outcome},
 };
 use crate::process::Adversary;
@@ -228,16 +228,6 @@ impl Queue {
             needed = mark.queue;
         }
         needed.is_parked_future()
-    }
-
-    /// The event that the first command waits for.
-    fn waits_for(&self) -> Option<Mark> {
-        match lock(&self.state).pending.front() {
-            Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {
-                Some(mark.clone())
-            }
-            _ => None,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
 use super::{
-    Command, Engine, Fault, Item, Mark, Pool, Progress, Queue,
+    Command, Engine, Fault, Item, Mark, Pool, Queue,
     step::{Next, Outcome},
 };
 use crate::error::error;
@@ -240,14 +240,7 @@ impl Queue {
                 link.queue.engine.poke(&link.queue);
                 break;
             }
-            let next = match lock(&link.queue.state).pending.front() {
-                Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {
-                    Some(mark.clone())
-                }
-                Some(Item { command: Command::Future(_), .. }) => None,
-                _ => break,
-            };
-            let Some(next) = next else {
+            let Some(next) = link.queue.waits_for() else {
                 if link.queue.is_parked_future() {
                     self.engine.process().step_adversaries();
                 }

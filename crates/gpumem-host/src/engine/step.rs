@@ -63,6 +63,14 @@ impl Queue {
         }
     }
 
+    /// The event that the first command waits for. None while a command runs: those after it may wait for what waits for it.
+    pub(super) fn waits_for(&self) -> Option<Mark> {
+        match self.next(&lock(&self.state)) {
+            Next::Waits(mark) => Some(mark),
+            _ => None,
+        }
+    }
+
     /// Takes out the first command, or a part of it, which [is ready](Next::Ready). The stream is busy until it is [given
     /// back](Self::give_back). `cut` says how many of the units that are left belong to it, given the number of parts so far.
     #[inline(always)]

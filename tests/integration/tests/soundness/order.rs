@@ -3,9 +3,15 @@
 use super::device;
 use gpumem_core::MemoryKind;
 use gpumem_host::{Host, HostOptions};
+use gpumem_integration::calling;
+use gpumem_kernel::config_for_items;
 use gpumem_runtime::{Device, memory::Pool};
 use ndarray::s;
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Barrier, mpsc},
+    thread,
+    time::Duration,
+};
 
 const LEN: usize = 1 << 16;
 const SEEDS: u64 = if cfg!(miri) { 2 } else { 20 };
@@ -57,4 +63,30 @@ fn the_time_of_an_event_is_known_after_a_later_one() {
         end.synchronize().unwrap();
         assert!(end.elapsed_since(&start).unwrap() >= 0.0, "seed {seed}");
     }
+}
+
+/// Streams that take turns: what waits behind a running kernel may wait for work that waits for the kernel.
+#[test]
+fn a_query_does_not_wait_for_a_running_kernel() {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let device = device();
+        let (one, other) = (device.stream().unwrap(), device.stream().unwrap());
+        let (begun, ended) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let (begins, ends) = (begun.clone(), ended.clone());
+        let body = move || {
+            begins.wait();
+            ends.wait();
+        };
+        let kernel = calling(body).load(&device).unwrap();
+        kernel.launch(&one, &config_for_items([1, 1, 1], [1, 1, 1]), (1,)).unwrap();
+        other.wait(&one.record_event().unwrap()).unwrap();
+        one.wait(&other.record_timed_event().unwrap()).unwrap();
+        begun.wait();
+        let answers = [one.query().unwrap(), other.query().unwrap()];
+        ended.wait();
+        one.synchronize().unwrap();
+        sender.send(answers).unwrap();
+    });
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok([false; 2]));
 }
