@@ -191,12 +191,7 @@ impl Command {
     /// Drops the command. Values that a kernel or a future has captured may panic in `Drop`; the stream goes on.
     pub(crate) fn retire(self) {
         match self {
-            Command::Launch(launch) => {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(launch))) {
-                    tracing::error!("what a kernel captured panicked when dropped: {}", message(&*panic));
-                    discard(panic);
-                }
-            }
+            Command::Launch(launch) => drop_of_user("what a kernel captured", launch),
             Command::Future(mut pending) => pending.discard(),
             _ => {}
         }
@@ -221,10 +216,25 @@ impl Launch {
     }
 }
 
+/// Drops a value of the user's. A panic in that ends here.
+pub(super) fn drop_of_user<V>(what: &str, value: V) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        tell(|| tracing::error!("{what} panicked when dropped: {}", message(&*panic)));
+        discard(panic);
+    }
+}
+
 /// Drops the payload of a panic, which may panic itself.
 pub(super) fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);
+    }
+}
+
+/// Calls a subscriber of tracing, where a stream must go on after it: a panic in it ends there.
+pub(crate) fn tell(say: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(say)) {
+        discard(panic);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Futures as commands: a stream whose first command is a pending future is parked, and no thread waits for it.
 
-use super::{Command, Engine, Fault, Item, Queue, Refused, command::discard, command::message};
+use super::{
+    Command, Engine, Fault, Item, Queue, Refused,
+    command::{discard, drop_of_user, message},
+};
 use crate::process::Adversary;
 use crate::sync::lock;
 use gpumem_core::{Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED};
@@ -27,11 +30,8 @@ impl Pending {
 
     /// Drops the future. The stream goes on if that panics.
     pub(crate) fn discard(&mut self) {
-        if let Some(future) = self.future.take()
-            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(future)))
-        {
-            tracing::error!("a future panicked when it was dropped: {}", message(&*panic));
-            discard(panic);
+        if let Some(future) = self.future.take() {
+            drop_of_user("a future", future);
         }
     }
 }

@@ -11,7 +11,7 @@ mod random;
 mod run;
 mod step;
 
-pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
+pub(crate) use command::{Command, Function, Launch, Sides, is_inside, tell};
 pub use deterministic::Step;
 pub(crate) use event_core::{EventCore, Marks};
 pub(crate) use future::Pending;
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     pub(crate) fn leave_fault(&self, what: &str) {
-        tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal);
+        tell(|| tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal));
         let mut orphans = lock(&self.orphans);
         if orphans.kept.len() < ORPHANS {
             orphans.kept.push(what.to_owned());

@@ -1,6 +1,6 @@
 //! Worker threads, started when there is something to do for them.
 
-use super::{Engine, Queue};
+use super::{Engine, Queue, tell};
 use crate::sync::{lock, sleep};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
@@ -68,7 +68,7 @@ impl Pool {
             state.alive -= 1;
             let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
             drop(state);
-            tracing::warn!("no worker thread could be started: {why}");
+            tell(|| tracing::warn!("no worker thread could be started: {why}"));
             self.run_here(stranded);
         }
     }

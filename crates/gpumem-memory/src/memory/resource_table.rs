@@ -312,7 +312,8 @@ impl<B: Backend> Drop for ResourceTable<B> {
     fn drop(&mut self) {
         for foreign in self.foreign.get_mut().drain(..).flatten() {
             if let Err(message) = user_code::run(|| drop(foreign)) {
-                tracing::error!(%message, "a memory resource has panicked when it was dropped");
+                let tell = || tracing::error!(%message, "a memory resource has panicked when it was dropped");
+                let _ = user_code::run(tell);
             }
         }
     }

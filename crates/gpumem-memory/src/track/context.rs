@@ -4,6 +4,7 @@ use super::{Timeline, counters::Counters, events::EventPool, foreign_timelines::
 use crate::{
     sync::{PlainMutex, Rank},
     trace::Recorder,
+    user_code,
 };
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
 use std::{
@@ -262,7 +263,8 @@ pub struct ErrorQueue(PlainMutex<VecDeque<Error>>);
 impl ErrorQueue {
     /// Adds an error; a full queue drops its oldest.
     pub fn push(&self, error: Error) {
-        tracing::error!(%error, "no call could return this error");
+        // A panic of the subscriber ends here: who adds an error may have memory of others to wait for.
+        let _ = user_code::run(|| tracing::error!(%error, "no call could return this error"));
         // After the message, which runs code of the subscriber; the oldest error is dropped without the lock.
         let mut queue = self.0.lock();
         let oldest = if queue.len() >= ERRORS { queue.pop_front() } else { None };

@@ -27,10 +27,12 @@ struct Finish<'a, B: Backend> {
 
 impl<B: Backend> Finish<'_, B> {
     fn finish(&mut self) -> Result<()> {
-        self.armed = false;
         let timeline = self.stream.timeline();
         // In a forked child nothing lands: the transfers are the parent's, and so are the locks.
-        timeline.context.check_process("scope")?;
+        if let Err(error) = timeline.context.check_process("scope") {
+            self.armed = false;
+            return Err(error);
+        }
         let wait_outcome = timeline.finish();
         if wait_outcome.done {
             // The remaining copies cannot arrive any more: the device was reset meanwhile.
@@ -40,6 +42,8 @@ impl<B: Backend> Finish<'_, B> {
             // touched.
             timeline.copy_outs.leak(self.id);
         }
+        // Only now: a wait that unwinds is made once more.
+        self.armed = false;
         let lost = timeline.copy_outs.take_lost(self.id);
         let work = self.before + 1..=timeline.last_submission();
         let result = wait_outcome.result.and_then(|()| timeline.check_submissions(work));

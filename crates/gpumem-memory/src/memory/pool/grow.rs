@@ -1,7 +1,10 @@
 //! How a pool gets larger and smaller: pieces from upstream, and back.
 
 use super::{Pool, PoolOptions, state::PoolState};
-use crate::memory::resource::{BlockOrigin, MemoryBlock, MemoryRequest, wrong_generation};
+use crate::{
+    memory::resource::{BlockOrigin, MemoryBlock, MemoryRequest, wrong_generation},
+    user_code,
+};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use std::{sync::atomic::Ordering, time::Instant};
 
@@ -148,7 +151,7 @@ impl<B: Backend> Pool<B> {
         for block in pieces {
             bytes += block.bytes();
             if let Err(error) = self.upstream.deallocate(block) {
-                tracing::error!(%error, "a piece of a pool could not be freed");
+                let _ = user_code::run(|| tracing::error!(%error, "a piece of a pool could not be freed"));
             }
         }
         bytes

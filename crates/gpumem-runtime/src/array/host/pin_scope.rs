@@ -98,13 +98,15 @@ impl<B: Backend> PinScope<B> {
             return Ok(());
         }
         let mut result = Ok(());
-        let held = std::mem::take(&mut *self.held.lock());
-        for (memory, lock) in held.into_iter().rev() {
+        let last = || self.held.lock().last().map(|(memory, _)| memory.clone());
+        while let Some(memory) = last() {
             let wait_outcome = memory.wait_until_unused();
             if !wait_outcome.done {
                 // Law 3: the device may still be using memory that is about to go back to its owner.
                 transfer::abort("page-locked scope", wait_outcome.result);
             }
+            // Taken out only now: a wait that unwinds is made once more, by the drop.
+            let lock = self.held.lock().pop().and_then(|(_, lock)| lock);
             let is_locked = lock.is_some();
             if let Some(lock) = lock {
                 // SAFETY: its uses are over (above).

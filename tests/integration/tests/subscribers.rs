@@ -1,0 +1,100 @@
+//! A subscriber of tracing that panics at every event. A separate program: the process has one subscriber for all threads.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::host;
+use gpumem_core::{ErrorKind, LaunchConfig};
+use gpumem_host::{HostOptions, Injection, Operation};
+use gpumem_integration::{calling, holding, slow_fill};
+use gpumem_kernel::config_for_items;
+use ndarray::Array1;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
+    sync::{Once, mpsc},
+    thread,
+    time::Duration,
+};
+use tracing::{Event, Metadata, Subscriber, span};
+
+struct Panicking;
+
+impl Subscriber for Panicking {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &Event<'_>) {
+        if !thread::panicking() {
+            panic_any("the subscriber's");
+        }
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+fn subscribe() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Panicking).unwrap());
+}
+
+fn one() -> LaunchConfig {
+    config_for_items([1, 1, 1], [1, 1, 1])
+}
+
+/// The caller's memory goes back to it when all of it has been waited for, whatever the unlocking of a part says.
+#[test]
+fn locked_arrays_are_waited_for() {
+    subscribe();
+    let (device, raw) = host(HostOptions::new().brief_bytes(0));
+    let stream = device.stream().unwrap();
+    let slow = slow_fill().load(&device).unwrap();
+    let mut array = device.device_array::<u32, _>(64 << 10).unwrap();
+    let [mut first, mut last] = [(); 2].map(|()| Array1::<u32>::zeros(64 << 10));
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        device.pinned([first.view_mut(), last.view_mut()], |[first, _]| {
+            slow.launch(&stream, &one(), (&mut array,)).unwrap();
+            stream.copy_to_host_into(&array, first).unwrap();
+            let refused = ErrorKind::Driver { code: 1, name: "REFUSED" };
+            raw.inject(Injection::next(Operation::Release, refused));
+        })
+    }));
+    assert!(stream.query().unwrap(), "the copy into the first array is under way");
+    ended.unwrap().unwrap();
+    assert_eq!(device.take_errors().len(), 1);
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic_any("a drop's");
+        }
+    }
+}
+
+#[test]
+fn a_stream_goes_on_after_a_drop_that_panics() {
+    subscribe();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let (device, _) = host(HostOptions::new());
+        let stream = device.stream().unwrap();
+        let kernel = holding(Bomb).load(&device).unwrap();
+        kernel.launch(&stream, &one(), (1,)).unwrap();
+        drop(kernel);
+        device.flush().unwrap();
+        let kernel = calling(|| ()).load(&device).unwrap();
+        kernel.launch(&stream, &one(), (1,)).unwrap();
+        stream.add_callback(|_| panic_any("a callback's")).unwrap();
+        stream.synchronize().unwrap();
+        sender.send(device.take_errors().len()).unwrap();
+    });
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(2));
+}
