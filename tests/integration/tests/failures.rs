@@ -8,6 +8,8 @@ mod scenario;
 use common::{direct_double, double, is_clean};
 use gpumem_core::{Error, ErrorKind};
 use gpumem_host::{HostOptions, Injection, Operation};
+use gpumem_integration::slow_fill;
+use gpumem_kernel::config_for_items;
 use gpumem_runtime::Device;
 use host_double::{Double, DoubleDevice, Script, Trouble};
 use ndarray::{Array1, s};
@@ -205,5 +207,37 @@ fn a_fault_reported_elsewhere_copies_nothing() {
         assert!(result.is_err(), "the scope ended as if nothing had happened: {out}");
         assert!(out.iter().all(|value| *value == scenario::UNTOUCHED), "{out}");
         is_usable(&device);
+    }
+}
+
+/// Where the last event of a stream could not be recorded, the host waits for its work.
+#[test]
+fn a_stream_without_a_last_event_leaves_its_memory_usable() {
+    const LEN: usize = 32 << 10;
+    for options in [HostOptions::new().brief_bytes(0), HostOptions::new().adversarial(5)] {
+        let (device, raw) = double(options);
+        let slow = slow_fill().load(&device).unwrap();
+        let written_by_a_stream_that_ends = || {
+            let mut array = device.device_array::<u32, _>(LEN).unwrap();
+            let stream = device.stream().unwrap();
+            slow.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
+            raw.host().inject(Injection::next(Operation::Record, Script::REFUSED));
+            drop(stream);
+            raw.host().clear_injections();
+            assert!(device.take_errors().iter().all(is_refusal));
+            array
+        };
+        let other = device.stream().unwrap();
+        let copy = other.to_device(&written_by_a_stream_that_ends()).unwrap();
+        assert_eq!(copy.copy_to_host().unwrap().to_vec(), [1; LEN]);
+        assert_eq!(written_by_a_stream_that_ends().copy_to_host().unwrap().to_vec(), [1; LEN]);
+        let mut array = written_by_a_stream_that_ends();
+        let _loan = array.lend(&other).unwrap();
+        other.fill(&mut array, 7).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [7; LEN]);
+        drop(written_by_a_stream_that_ends());
+        let array = other.to_device(&[3_u32; LEN]).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [3; LEN]);
+        assert!(device.take_errors().is_empty());
     }
 }

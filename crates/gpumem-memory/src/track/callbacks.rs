@@ -60,7 +60,7 @@ impl<B: Backend> Timeline<B> {
         self.check(operation)?;
         // The event is recorded now, so that later work does not delay the callback.
         let span = self.span_to(self.last_submission());
-        self.wait_target(span.last)?;
+        self.try_wait_target(span.last)?;
         self.when_complete(operation, span, task)
     }
 

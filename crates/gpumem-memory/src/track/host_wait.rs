@@ -115,7 +115,6 @@ impl<B: Backend> Timeline<B> {
                 Some(Ok(false)) if submission < last => {}
                 Some(Ok(false)) => return Ok(false),
                 Some(answer) => return self.conclude(last, answer),
-                None if self.is_of_this_thread() => return Err(stale(&self.context, "query")),
                 // Only a wait can tell.
                 None => return Ok(false),
             }

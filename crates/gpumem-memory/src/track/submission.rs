@@ -243,7 +243,8 @@ impl<B: Backend> Timeline<B> {
         // Tried, not waited for: that stream may be trying to get this one.
         let Some(mut theirs) = of.queue.try_lock() else { return Ok(false) };
         let (covers, recorded) = match theirs.events.has(submission) {
-            false if !of.is_of_this_thread() => return Ok(false),
+            // Ended without a last event, or another one on this thread.
+            false if theirs.raw.is_none() || !of.is_of_this_thread() => return Ok(false),
             false => of.record(&mut theirs)?,
             true => match theirs.events.find(submission) {
                 Some(recorded) => recorded,

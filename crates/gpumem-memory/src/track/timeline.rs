@@ -221,7 +221,7 @@ impl<B: Backend> Timeline<B> {
         }
         match self.record(&mut queue).map(drop) {
             Ok(()) => Ok(Some(queue.event_for(submission).unwrap_or(WaitTarget::Complete))),
-            Err(error) if self.is_left_to_host(&error) => Ok(None),
+            Err(error) if self.is_left_to_host(&queue, &error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -258,8 +258,11 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Whether an event could not be recorded because there is none of that work, here or at all.
-    pub(super) fn is_left_to_host(&self, error: &Error) -> bool {
-        self.is_whole_device && is_unsupported(error) || !self.is_of_this_thread()
+    fn is_left_to_host(&self, queue: &Queue<B>, error: &Error) -> bool {
+        match self.is_whole_device {
+            true => is_unsupported(error),
+            false => queue.raw.is_none() || !self.is_of_this_thread(),
+        }
     }
 
     /// Records an event after everything on the driver's stream, including work of other libraries.
@@ -382,7 +385,7 @@ impl<B: Backend> Timeline<B> {
         let mut queue = self.queue.lock();
         if !queue.events.has(submission) {
             match self.record(&mut queue).map(drop) {
-                Err(error) if self.is_left_to_host(&error) => return Ok(false),
+                Err(error) if self.is_left_to_host(&queue, &error) => return Ok(false),
                 recorded => recorded?,
             }
         }
