@@ -207,3 +207,26 @@ fn memory_in_use_stays_until_it_is_done() {
         assert_eq!(raw.counters().live_allocations, 1);
     }
 }
+
+/// A program that has all its arrays makes streams, events and kernels, and no allocation follows.
+#[test]
+fn what_is_made_without_an_allocation_frees_what_was_dropped() {
+    const MOST: usize = 12;
+    let (device, raw) = device(HostOptions::new());
+    let stream = device.stream().unwrap();
+    // SAFETY: it does nothing.
+    let nothing = || unsafe { KernelDef::<(u32,)>::new("nothing") }.host_loop(|_, _| {});
+    for _ in 0..100 {
+        drop(device.stream().unwrap());
+        assert!(device.pending_frees().0 <= MOST);
+    }
+    for _ in 0..100 {
+        drop(stream.record_timed_event().unwrap());
+        assert!(device.pending_frees().0 <= MOST);
+    }
+    for _ in 0..100 {
+        drop(nothing().load(&device).unwrap());
+        assert!(device.pending_frees().0 <= MOST);
+    }
+    assert!(raw.counters().streams < 20 && raw.counters().events < 20);
+}

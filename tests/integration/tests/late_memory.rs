@@ -1,4 +1,4 @@
-//! A driver that frees memory with a delay: a call that needs the memory waits, and others do not.
+//! Memory that goes back late. Where a driver frees it with a delay, a call that needs it waits, and others do not.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -7,6 +7,7 @@ use common::is_clean;
 use gpumem_host::HostOptions;
 use gpumem_runtime::Device;
 use host_double::{Double, DoubleDevice, DoubleOptions};
+use ndarray::Array1;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
@@ -73,4 +74,15 @@ fn requests_do_not_wait_where_waiting_is_forbidden_or_useless() {
     assert!(device.uninit_array::<u8, _>(2 * TOTAL).is_err_and(|error| error.is_out_of_memory()));
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     is_clean(&device, raw.host());
+}
+
+/// A drop unlocks nothing, and the program may allocate nothing after it.
+#[test]
+fn arrays_that_are_locked_and_dropped_do_not_pile_up() {
+    let (device, raw) = open();
+    for _ in 0..100 {
+        drop(device.register(Array1::<u32>::zeros(1 << 12)).unwrap());
+        assert!(device.pending_frees().0 <= 12);
+    }
+    assert!(raw.host().counters().live_registered_bytes < MIB as u64);
 }

@@ -8,7 +8,8 @@
 //!
 //! * More than [`DeferredLimits::items`] items, or more than [`DeferredLimits::ratio`] of the device's memory in bytes,
 //!   make the next allocation free everything that is pending. Reaching a limit does not, exceeding it does.
-//! * An allocation that fails does the same, and waits for items in use.
+//! * Beyond a limit, what else is made and comes into the queue later frees two items.
+//! * An allocation that fails frees all, and waits for items in use.
 //! * Inside `Device::defer_cleanup` nothing is freed and nothing is waited for.
 //! * Pools keep no more memory of the host that is not allocated than the ratio says: beyond it, the next allocation
 //!   gives unused pieces back.
@@ -171,10 +172,10 @@ impl<B: Backend> DeferredFrees<B> {
         self.note_idle_host(if in_flight > 0 { idle } else { idle.min(limit) });
     }
 
-    /// As [`sweep`](Self::sweep), for imports: they may be the only deferred items, and no allocation may follow that
-    /// would free them. Each looks at two dropped owners, so that none pays for many that are still in use.
+    /// As [`sweep`](Self::sweep), where something other than an allocation is made that comes into the queue when it is dropped: no
+    /// allocation may follow. Each call looks at two items, so that none pays for many that are still in use.
     #[inline]
-    pub fn sweep_imports(&self, core: &Arc<DeviceCore<B>>) {
+    pub fn sweep_some(&self, core: &Arc<DeviceCore<B>>) {
         if self.is_exceeded() {
             self.free_some(core);
         }
@@ -195,16 +196,11 @@ impl<B: Backend> DeferredFrees<B> {
         {
             // Only to take items out: giving them back runs code of the user.
             let mut queue = self.queue.lock();
-            for _ in 0..FEW.min(queue.len()) {
+            for _ in 0..FEW {
                 let Some(pending) = queue.pop_front() else { break };
-                if matches!(*pending.item, DeferredFree::Foreign { .. }) {
-                    let (items, bytes) = self.pending_frees();
-                    self.note_pending(items.saturating_sub(1), bytes.saturating_sub(pending.item.bytes()));
-                    taken.push(pending);
-                } else {
-                    // Only a driver call gives it back: the next allocation's.
-                    queue.push_back(pending);
-                }
+                let (items, bytes) = self.pending_frees();
+                self.note_pending(items.saturating_sub(1), bytes.saturating_sub(pending.item.bytes()));
+                taken.push(pending);
             }
         }
         for pending in taken {
@@ -313,7 +309,7 @@ impl<B: Backend> DeferredFrees<B> {
     }
 }
 
-/// How many owners an import looks at: more than the one that it adds.
+/// How many items such a call looks at: more than the one that it adds.
 const FEW: usize = 2;
 
 enum FreeOutcome<B: Backend> {

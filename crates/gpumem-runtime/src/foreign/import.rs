@@ -136,7 +136,6 @@ pub(crate) unsafe fn import<D: Dimension, B: Backend>(
     check_rank::<D, B>(device.core(), operation, &elements.layout)?;
     elements.check_place(device, operation)?;
     let ForeignElements { layout, address, bytes: len, read_only } = elements;
-    device.core().deferred_frees.sweep_imports(device.core());
     let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
     let memory = Allocation::imported(device, memory);
     if let Some(stream) = stream.filter(|_| len > 0) {

@@ -61,13 +61,11 @@ impl<B: Backend> Event<B> {
         timeline.check("record")?;
         let timing = match options.timing {
             true => {
+                let core = stream.device().core().clone();
+                core.deferred_frees.sweep_some(&core);
                 let event = timeline.context.note_loss(timeline.context.raw.create_event(options))?;
                 timeline.record_event("record", &event)?;
-                Some(Arc::new(Timed {
-                    event: Some(event),
-                    core: stream.device().core().clone(),
-                    generation: timeline.generation,
-                }))
+                Some(Arc::new(Timed { event: Some(event), core, generation: timeline.generation }))
             }
             false => None,
         };

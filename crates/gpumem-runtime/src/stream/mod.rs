@@ -220,6 +220,7 @@ impl<B: Backend> Device<B> {
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn stream_with(&self, options: StreamOptions) -> Result<Stream<B>> {
         self.core().check("stream")?;
+        self.core().deferred_frees.sweep_some(self.core());
         let raw = self.core().note_loss(self.core().raw.create_stream(&options))?;
         Ok(Stream::own(self, Timeline::new(self.core().context(), raw, options.kind)))
     }
@@ -267,6 +268,7 @@ impl<B: Backend> Device<B> {
         owner: impl std::any::Any + Send + Sync,
     ) -> Result<Stream<B>> {
         self.core().check("external_stream")?;
+        self.core().deferred_frees.sweep_some(self.core());
         // SAFETY: the caller's promise; the owner lives as long as the stream below.
         let raw = unsafe { self.core().raw.wrap_stream(raw) };
         let raw = self.core().note_loss(raw)?;

@@ -38,6 +38,7 @@ impl<B: Backend> Allocation<B> {
         open: impl FnOnce() -> Result<B::Buffer>,
     ) -> Result<AllocationRef<B>> {
         let core = device.core();
+        core.deferred_frees.sweep_some(core);
         let (number, driver) = core.memory.external_owner(core);
         let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
         let kind = buffer.kind();
@@ -67,6 +68,7 @@ impl<B: Backend> Allocation<B> {
         module: Box<dyn Any + Send + Sync>,
         keeps_open: bool,
     ) -> AllocationRef<B> {
+        device.core().deferred_frees.sweep_some(device.core());
         let owner = match keeps_open {
             true => Owner::Device(device.share()),
             false => Owner::Core(device.core().clone()),
@@ -80,6 +82,7 @@ impl<B: Backend> Allocation<B> {
 
     /// Foreign memory, of any kind.
     pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> AllocationRef<B> {
+        device.core().deferred_frees.sweep_some(device.core());
         let place = (memory.address, memory.host, memory.len);
         let mut allocation = Self::over(Owner::Device(device.share()), place, memory.kind);
         let extra = allocation.extra.get_or_insert_default();

@@ -46,7 +46,6 @@ impl<B: Backend> Device<B> {
         }
         let place = tensor.device().map_err(|error| fail(error.into()))?;
         let kind = self.kind_of(place, &elements).map_err(|error| fail(error.into()))?;
-        self.core().deferred_frees.sweep_imports(self.core());
         let ForeignElements { layout, address, bytes: len, read_only } = elements.clone();
         let mut memory = match kind {
             MemoryKind::Registered(options) if len > 0 => {
