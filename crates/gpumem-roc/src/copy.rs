@@ -21,7 +21,7 @@ pub(crate) unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()>
         Error::new(NAME, "copy", ErrorKind::InvalidArgument { why })
     })?;
     let operation = route.operation(&plan.call);
-    let _turn = stream.owner.device.enqueue_lock().shared();
+    let turn = stream.owner.device.enqueue_lock().shared();
     let current = stream.owner.enter(operation, "stream")?;
     let bases = [region.source.address, region.destination.address];
     for (index, step) in plan.steps().enumerate() {
@@ -30,7 +30,8 @@ pub(crate) unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()>
         let status = unsafe { route.enqueue(stream, &plan.call, at) };
         if !status.is_success() {
             let error = device.failure(status, operation);
-            drop(current);
+            // The turn too: the wait below takes one, which a thread that frees memory may hold up.
+            drop((current, turn));
             // The calls before this one still run, and nothing may be in use after an error.
             if index > 0 {
                 stream.synchronize()?;

@@ -28,7 +28,7 @@ pub(crate) unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {
         Pattern::U16(_) => "hipMemsetD16Async",
         Pattern::U32(_) => "hipMemsetD32Async",
     };
-    let _turn = stream.owner.device.enqueue_lock().shared();
+    let turn = stream.owner.device.enqueue_lock().shared();
     let current = stream.owner.enter(operation, "stream")?;
     let mut enqueued = 0;
     // SAFETY: the rows are valid for writes until the fill is done, says the caller.
@@ -40,7 +40,8 @@ pub(crate) unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {
         }
     };
     if let Err(error) = device.check(status, operation) {
-        drop(current);
+        // The turn too: the wait below takes one, which a thread that frees memory may hold up.
+        drop((current, turn));
         // The calls before this one still run, and nothing may be in use after an error.
         if enqueued > 0 {
             stream.synchronize()?;
