@@ -133,9 +133,9 @@ impl<B: Backend> Program<'_, B> {
         self.be_told();
     }
 
-    /// Waits for every stream, so that each has told of its failure and goes on.
+    /// Waits for every stream, that of calls which name none too, so that each has told of its failure and goes on.
     pub(crate) fn be_told(&self) {
-        for stream in &self.streams {
+        for stream in self.streams.iter().chain(&self.device.default_stream()) {
             let _ = stream.synchronize();
         }
     }
@@ -213,7 +213,7 @@ impl<B: Backend> Program<'_, B> {
         let (stream, known) = (self.stream(), &mut self.arrays[at]);
         let Some(elements) = known.all() else {
             assert!(known.array.try_clone().is_err() && known.array.lend(&stream).is_err());
-            return;
+            return self.be_told();
         };
         if self.random.one_in(2) {
             let (array, model) = (known.array.try_clone().unwrap(), known.model.clone());
