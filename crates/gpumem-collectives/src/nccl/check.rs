@@ -121,11 +121,12 @@ impl<B: Backend> Exchange<'_, B> {
 impl<B: Backend> Link<B> {
     /// A stream that only exchanges of fingerprints use.
     fn private_stream(&self) -> Result<Stream<B>> {
-        let mut stream = self.private.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream.is_none() {
-            *stream = Some(self.device.stream()?);
+        let private = || self.private.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stream) = &*private() {
+            return Ok(stream.clone());
         }
-        // A stream is made above.
-        stream.clone().map_or_else(|| self.device.stream(), Ok)
+        // Without the lock: making a stream frees what was dropped, which is code of the user.
+        let made = self.device.stream()?;
+        Ok(private().get_or_insert(made).clone())
     }
 }
