@@ -10,6 +10,7 @@ use gpumem_core::{
     Stream as _, StreamOptions, SubmissionId, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -321,6 +322,44 @@ fn a_dropped_stream_leaves_its_fault_to_the_device() {
         });
         assert!(told.is_some_and(|error| error.to_string().contains("orphan")));
     }
+}
+
+/// Counts events.
+struct Counting(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Counting {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A stream is dropped under whatever lock of its user's.
+#[test]
+fn a_subscriber_hears_of_dropped_streams_when_the_device_ends() {
+    let (device, heard) = (adversarial(1), Arc::new(AtomicUsize::new(0)));
+    tracing::subscriber::with_default(Counting(heard.clone()), || {
+        let failing = stream(&device);
+        device.inject(Injection::next(Operation::Copy, ErrorKind::AsynchronousFault { what: "it".into() }));
+        let (from, mut to) = ([1_u8; 16], [0_u8; 16]);
+        copy(&failing, host(&from), host_mut(&mut to), 16);
+        while !failing.query().unwrap_or(true) {}
+        drop(failing);
+        device.schedule_trace();
+        let _other = stream(&device);
+        assert_eq!(heard.load(Ordering::Relaxed), 0);
+        drop(device);
+    });
+    assert_eq!(heard.load(Ordering::Relaxed), 1);
 }
 
 #[test]

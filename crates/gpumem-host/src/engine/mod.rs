@@ -285,8 +285,8 @@ impl Engine {
         self.is_lost.store(false, Ordering::Release);
     }
 
+    /// Keeps the fault of a stream that is dropped, under whatever lock: a subscriber of tracing is told when the device ends.
     pub(crate) fn leave_fault(&self, what: &str) {
-        tell(|| tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal));
         let mut orphans = lock(&self.orphans);
         if orphans.kept.len() < ORPHANS {
             orphans.kept.push(what.to_owned());
@@ -322,6 +322,11 @@ impl Drop for Engine {
     fn drop(&mut self) {
         if self.origin().is_valid() {
             self.process.table.clear(self.ordinal);
+            for what in self.take_left_faults() {
+                tell(|| {
+                    tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal)
+                });
+            }
         }
     }
 }

@@ -234,19 +234,14 @@ impl Queue {
         if self.engine.pool().is_some_and(Pool::has_no_worker) {
             self.help(submission);
         }
-        let mut link = Mark::new(self, submission);
-        loop {
-            if !link.queue.engine.has_workers() {
-                link.queue.engine.poke(&link.queue);
-                break;
-            }
-            let Some(next) = link.queue.waits_for() else {
-                if link.queue.is_parked_future() {
-                    self.engine.process().step_adversaries();
-                }
-                break;
-            };
-            link = next;
+        let mut link = Arc::clone(self);
+        while let Some(mark) = link.waits_for().filter(|_| link.engine.has_workers()) {
+            link = mark.queue;
+        }
+        if !link.engine.has_workers() {
+            link.engine.poke(&link);
+        } else if link.is_parked_future() {
+            self.engine.process().step_adversaries();
         }
         self.completed() >= submission
     }
