@@ -171,6 +171,28 @@ impl KernelArguments {
         self.iter().nth(index)
     }
 
+    /// Replaces the first bytes of an argument. Returns whether it has so many.
+    pub fn overwrite(&mut self, index: usize, bytes: &[u8]) -> bool {
+        let count = usize::from(self.count);
+        if let Some(place) = self.places.iter().take(count).nth(index) {
+            // SAFETY: the first `count` have been written.
+            let Place { start, length } = unsafe { place.assume_init() };
+            let argument = self.bytes.0.iter_mut().skip(start.into()).take(length.into());
+            let is_within = bytes.len() <= usize::from(length);
+            argument.zip(bytes.iter().filter(|_| is_within)).for_each(|(to, from)| {
+                to.write(*from);
+            });
+            return is_within;
+        }
+        let more = self.more.as_mut().and_then(|more| more.0.get_mut(index - count));
+        let Some((length, chunks)) = more.filter(|(length, _)| bytes.len() <= usize::from(*length)) else {
+            return false;
+        };
+        let argument = chunks.iter_mut().flat_map(|chunk| &mut chunk.0).take((*length).into());
+        argument.zip(bytes).for_each(|(to, from)| *to = *from);
+        true
+    }
+
     /// Reads an argument as a value, or `None` if it has another length or there are fewer.
     pub fn read<T: Pod>(&self, index: usize) -> Option<T> {
         bytemuck::try_pod_read_unaligned(self.get(index)?).ok()
@@ -300,6 +322,24 @@ mod tests {
             check(&arguments, &[4]);
         }
         assert_eq!(ArgumentTooLong.to_string(), "an argument is longer than 4096 bytes");
+    }
+
+    #[test]
+    fn the_first_bytes_of_an_argument_are_replaced() {
+        let lengths = [8, 3, 200, 16, 8, 1, 40, 8, 8, 24];
+        let mut arguments = of(&lengths);
+        for (index, length) in lengths.into_iter().enumerate() {
+            let before = of(&lengths);
+            let new = vec![0xee; length.min(8)];
+            assert!(arguments.overwrite(index, &new));
+            assert!(!arguments.overwrite(index, &vec![0; length + 1]));
+            assert_eq!(arguments.get(index).unwrap()[..new.len()], new);
+            assert_eq!(arguments.get(index).unwrap()[new.len()..], before.get(index).unwrap()[new.len()..]);
+            for (other, bytes) in before.iter().enumerate().skip(index + 1) {
+                assert_eq!(arguments.get(other).unwrap(), bytes);
+            }
+        }
+        assert!(!arguments.overwrite(lengths.len(), &[]));
     }
 
     #[test]

@@ -381,6 +381,18 @@ pub enum ErrorKind {
         /// What is stale.
         what: &'static str,
     },
+    /// A graph cannot record that.
+    #[error("a graph cannot record this: {what}")]
+    NotRecordable {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// This stands for something that each launch of a graph has, and exists only while the graph is recorded.
+    #[error("the {what} belongs to the recording of a graph, and cannot be used outside of it")]
+    OfRecording {
+        /// What it is.
+        what: &'static str,
+    },
     /// A stream of the wrong thread: the per-thread default stream is another one on each thread.
     #[error("the per-thread default stream of another thread cannot be used here")]
     WrongThread,

@@ -10,7 +10,7 @@ use cudarc::{
     nvrtc::sys::{self as nvrtc, nvrtcProgram, nvrtcResult},
 };
 use libloading::Library;
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! functions {
     ($(#[$meta:meta])* $table:ident: $sys:ident -> $result:ty { $(fn $name:ident($($arg:ident: $type:ty),*);)* }) => {
@@ -124,6 +124,13 @@ functions! {
         fn cuStreamSynchronize(stream: CUstream);
         fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
+        fn cuStreamBeginCapture_v2(stream: CUstream, mode: CUstreamCaptureMode);
+        fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
+        fn cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode);
+        fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
+        fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
+        fn cuGraphExecDestroy(executable: CUgraphExec);
+        fn cuGraphDestroy(graph: CUgraph);
         fn cuEventCreate(event: *mut CUevent, flags: c_uint);
         fn cuEventDestroy_v2(event: CUevent);
         fn cuEventRecord(event: CUevent, stream: CUstream);

@@ -22,6 +22,7 @@ mod error;
 mod event;
 mod ext;
 mod fill;
+mod graph;
 mod image;
 mod info;
 mod managed;

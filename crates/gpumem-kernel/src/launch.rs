@@ -3,11 +3,11 @@
 use super::arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument};
 use crate::simt::Parameters;
 use gpumem_core::{
-    Backend, Capabilities, DriverDevice, Error, ErrorKind, KernelArguments, LaunchConfig, Result, Stream as _,
+    Backend, Capabilities, DriverDevice, Error, ErrorKind, KernelArguments, LaunchConfig, Result,
 };
 use gpumem_runtime::{
     Device, Scope, Stream,
-    internal::{Access, Allocation, AllocationRef, DeviceContext, Timeline, Tracked, Work},
+    internal::{Access, Allocation, AllocationRef, DeviceContext, Program, Sink, Timeline, Tracked, Work},
 };
 use std::{
     fmt,
@@ -327,7 +327,8 @@ impl<B: Backend> Loaded<B> {
         arguments: &KernelArguments,
     ) -> Result<u64> {
         let admitted = timeline.admit(Work::Launch, OPERATION, accesses)?;
-        let enqueue = |raw: &B::Stream, submission| self.enqueue(timeline, raw, submission, dims, arguments);
+        let enqueue =
+            |sink: &Sink<'_, B>, submission| self.enqueue(timeline, sink, submission, dims, arguments);
         Ok(admitted.submit(enqueue)?.submission)
     }
 
@@ -336,17 +337,29 @@ impl<B: Backend> Loaded<B> {
     fn enqueue(
         &self,
         timeline: &Arc<Timeline<B>>,
-        raw: &B::Stream,
+        sink: &Sink<'_, B>,
         submission: u64,
         dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         // Nothing conflicts with a launch but the unloading, which no launch is left to meet. So nothing else locks this
         // log meanwhile, and launches do not look it up.
-        self.program.log().note_others(&(0..1), false, timeline, submission);
+        if !timeline.is_recording() {
+            self.program.log().note_others(&(0..1), false, timeline, submission);
+        }
         // SAFETY: the arguments are those of the kernel's declaration. The access logs keep their memory alive and
         // order its uses. The author of the declaration promised how the kernel uses them.
-        unsafe { raw.launch(&self.raw, dims, arguments) }
+        unsafe { sink.launch(&self.raw, dims, arguments, || Box::new(RecordedProgram(self.program.clone()))) }
+    }
+}
+
+/// The program of a launch that a graph has recorded.
+struct RecordedProgram<B: Backend>(AllocationRef<B>);
+
+impl<B: Backend> Program<B> for RecordedProgram<B> {
+    fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64) {
+        // As in `Loaded::enqueue`.
+        self.0.log().note_others(&(0..1), false, timeline, submission);
     }
 }
 

@@ -21,6 +21,14 @@ impl<B: Backend> Device<B> {
     }
 }
 
+impl<B: Backend> Device<B> {
+    /// A handle that belongs to no recording of a graph, for what outlives each.
+    #[doc(hidden)]
+    pub fn outside_recording_by(&self, _: Key) -> Self {
+        self.outside_recording()
+    }
+}
+
 impl<B: Backend> Stream<B> {
     /// The stream as the ordering code sees it, for the other crates of gpumem.
     #[doc(hidden)]

@@ -18,11 +18,13 @@ mod device;
 mod doors;
 mod event_count;
 mod foreign;
+mod graph;
 mod interchange;
 mod ipc;
 mod key;
 #[cfg(loom)]
 mod models;
+mod recording;
 mod stream;
 pub mod trace;
 mod transfer;
@@ -67,7 +69,7 @@ pub mod internal {
     pub use gpumem_memory::memory::DeviceCore;
     pub use gpumem_memory::trace::CollectiveInfo;
     pub use gpumem_memory::track::{
-        Access, AccessLog, DeviceContext, LentStream, Timeline, Tracked, Work, refuse_overlap,
+        Access, AccessLog, DeviceContext, LentStream, Program, Sink, Timeline, Tracked, Work, refuse_overlap,
     };
 }
 
@@ -87,6 +89,10 @@ pub use device::Device;
 pub use foreign::{Bool, CudaArrayInterface, DescrField, ElementKind, ElementType, InterchangeStream};
 pub use gpumem_layout::layout;
 pub use gpumem_memory::track::DeviceCounters;
+pub use graph::{
+    Graph, GraphArgument, GraphArguments, GraphParameter, GraphParameters, GraphReport, GraphResults,
+    ReadForm, Reads, WriteForm, Writes, reads, writes,
+};
 pub use interchange::{
     CudaArrayDestination, CudaArraySource, DlpackTensor, HasCudaArrayInterface, ImportedArray, Loan,
     cuda_array, cuda_array_mut, dlpack, is_cuda_array,

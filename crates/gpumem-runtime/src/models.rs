@@ -62,7 +62,7 @@ pub fn submit<B: Backend>(
     uses: &[ModelAccess<'_, B>],
     enqueue: impl FnOnce(&B::Stream) -> Result<()>,
 ) -> Result<()> {
-    stream.timeline().submit("model", &accesses(uses), enqueue).map(drop)
+    stream.timeline().submit("model", &accesses(uses), |sink| enqueue(sink.stream("model")?)).map(drop)
 }
 
 /// As [`submit`], with a fault that the models must find: the logs are unlocked between the look for conflicts and the
@@ -89,7 +89,7 @@ pub fn submit_with_a_gap<B: Backend>(
             }
         }
     }
-    let submission = timeline.submit("model", &[], enqueue)?.submission;
+    let submission = timeline.submit("model", &[], |sink| enqueue(sink.stream("model")?))?.submission;
     for access in accesses {
         access.memory.log().note(access.extent, access.write, timeline, submission);
     }

@@ -47,7 +47,7 @@
 //! |---|---|
 //! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`]; [`ArraySpec`] for strides and order |
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
-//! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`] |
+//! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`] |
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
 //! | sums, scans, casts | [`ops`]: operations on arrays of any layout, on every device |
 //! | memory | [`memory`]: pools, limits, statistics; [`trace`] records what a program does |
@@ -155,22 +155,26 @@ pub mod generic {
         ArrayBase, ArraySpec, Bool, Completion, CopyPlan, CudaArrayDestination, CudaArrayInterface,
         CudaArraySource, DescrField, Destination, Device, DeviceArray, DeviceCounters, DeviceRecord,
         DeviceView, DeviceViewMut, DeviceVisible, DlpackTensor, ElementKind, ElementType, Event, Exclusive,
-        Field, FromDevice, HasCudaArrayInterface, HostArray, HostKind, Imported, ImportedArray,
+        Field, FromDevice, Graph, GraphArgument, GraphArguments, GraphParameter, GraphParameters,
+        GraphReport, GraphResults, HasCudaArrayInterface, HostArray, HostKind, Imported, ImportedArray,
         InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle, Layout, Loan, LockArrays, Managed,
         ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, NonTemporalStores, OnBackend,
-        Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts,
-        RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
-        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, cuda_array,
-        cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, trace, view_at, view_mut_at,
+        Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts, ReadForm,
+        Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
+        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, WriteForm, Writes,
+        cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace, view_at,
+        view_mut_at, writes,
     };
 }
 pub mod kernel;
 pub mod ops;
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CudaArrayInterface, DescrField, DeviceCounters, DlpackTensor,
-    ElementKind, ElementType, Field, HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle,
-    Layout, NonTemporalStores, Order, Progress, RawParts, RegisterError, Route, Scalar, Storage, StorageMut,
-    ToDevice, TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout, memory, trace,
+    ElementKind, ElementType, Field, GraphArguments, GraphParameters, GraphReport, GraphResults,
+    HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle, Layout, NonTemporalStores,
+    Order, Progress, RawParts, ReadForm, Reads, RegisterError, Route, Scalar, Storage, StorageMut, ToDevice,
+    TransferOptions, WriteForm, Writes, cuda_array, dlpack, field, is_cuda_array, layout, memory, reads,
+    trace, writes,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
@@ -204,6 +208,8 @@ mod book {
     struct Kernels;
     #[doc = include_str!("../../../docs/src/numba-kernels.md")]
     struct NumbaKernels;
+    #[doc = include_str!("../../../docs/src/graphs.md")]
+    struct Graphs;
     #[doc = include_str!("../../../docs/src/memory.md")]
     struct Memory;
     #[doc = include_str!("../../../docs/src/safety.md")]

@@ -57,6 +57,8 @@ pub type Event<B = AnyBackend> = rt::Event<B>;
 /// A scope in which borrowed host memory takes part in asynchronous copies, made by
 /// [`Stream::scope`](rt::Stream::scope).
 pub type Scope<'scope, 'env, B = AnyBackend> = rt::Scope<'scope, 'env, B>;
+/// Work that was recorded once and is launched often, made by [`Device::record`](rt::Device::record).
+pub type Graph<P, R, B = AnyBackend> = rt::Graph<P, R, B>;
 /// A recording of the memory operations of a device, until it is [finished](rt::trace::Recording::finish).
 pub type Recording<B = AnyBackend> = rt::trace::Recording<B>;
 /// An array that owns its device memory.

@@ -136,11 +136,11 @@ impl<B: Backend> Engine<B> for End {
         }
         let place = timeline.context.name();
         let future = HostFuture::new(operation, Participation { participants, place });
-        let submitted = admitted.submit(|raw, _| {
+        let submitted = admitted.submit(|sink, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped: a participant that is dropped waits until no thread moves bytes. If it ends well, each destination
             // was written as a whole; a destination that is not written is not among the accesses.
-            unsafe { raw.enqueue_future(future) }
+            unsafe { sink.stream(operation)?.enqueue_future(future) }
         });
         if let Err(error) = &submitted
             && error.is_device_lost()

@@ -80,10 +80,10 @@ impl<B: Backend> Engine<B> for MpiEnd {
         }
         let place = timeline.context.name();
         let future = HostFuture::new(operation, Participation { participants, place });
-        let submitted = admitted.submit(|raw, _| {
+        let submitted = admitted.submit(|sink, _| {
             // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
             // or dropped, and only while it is polled. If it ends well, each destination was written as a whole.
-            unsafe { raw.enqueue_future(future) }
+            unsafe { sink.stream(operation)?.enqueue_future(future) }
         });
         if let Some(observed) = observed.filter(|_| submitted.is_ok()) {
             observed.end(timeline, writers);

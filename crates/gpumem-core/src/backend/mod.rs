@@ -2,11 +2,13 @@
 
 mod device;
 mod event;
+mod graph;
 mod module;
 mod stream;
 
 pub use device::DriverDevice;
 pub use event::Event;
+pub use graph::ExecutableGraph;
 pub use module::DriverModule;
 pub use stream::Stream;
 

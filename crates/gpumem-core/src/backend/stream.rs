@@ -1,6 +1,6 @@
 //! Queues of work.
 
-use super::{Backend, HINTS, lacks};
+use super::{Backend, ExecutableGraph, HINTS, lacks};
 use crate::{
     CopyRegion, Fill, HostFuture, KernelArguments, LaunchConfig, Location, RawStream, Result, StridedCopy,
 };
@@ -122,6 +122,25 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn is_capturing(&self) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Begins to capture what is enqueued on the stream, which runs none of it, until [`end_capture`](Self::end_capture) is called
+    /// on the same thread. The runtime captures streams that it has made for that, and enqueues copies, fills and launches.
+    /// `false`, the default, if the backend has no graphs.
+    ///
+    /// # Errors
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
+    fn begin_capture(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Ends the capture. Returns what was captured.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and [`Driver`](crate::ErrorKind::Driver) if the driver
+    /// reports a failure. The capture has ended then, too.
+    fn end_capture(&self) -> Result<Box<dyn ExecutableGraph<B>>> {
+        lacks::<B, _>("end_capture", "graphs")
     }
 
     /// Records the event after all work submitted to the stream so far. The event is one of the stream's own

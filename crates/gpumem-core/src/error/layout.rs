@@ -20,6 +20,20 @@ pub enum LayoutError {
         /// The shape that is needed.
         expected: Vec<usize>,
     },
+    /// An array has another layout than the one that was recorded.
+    #[error(
+        "shape {found:?} with strides {found_strides:?} given where {expected:?} with {expected_strides:?} was recorded"
+    )]
+    LayoutMismatch {
+        /// The shape that was given.
+        found: Vec<usize>,
+        /// Its strides, in bytes.
+        found_strides: Vec<isize>,
+        /// The shape that was recorded.
+        expected: Vec<usize>,
+        /// Its strides, in bytes.
+        expected_strides: Vec<isize>,
+    },
     /// The number of axes differs.
     #[error("{found} axes given where {expected} are needed")]
     RankMismatch {

@@ -52,6 +52,10 @@ fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
         }
         ErrorKind::DeviceLost { .. } => ("DeviceLost", "the device is lost since a failure"),
         ErrorKind::Stale { .. } => ("Stale", "something is older than a reset of its device"),
+        ErrorKind::NotRecordable { .. } => ("NotRecordable", "a graph cannot record it"),
+        ErrorKind::OfRecording { .. } => {
+            ("OfRecording", "something that belongs to the recording of a graph is used outside of it")
+        }
         ErrorKind::WrongThread => ("WrongThread", "the per-thread default stream of another thread is used"),
         ErrorKind::BlockingInCallback => ("BlockingInCallback", "a callback waits"),
         ErrorKind::CallbackPanicked { .. } => {
@@ -142,6 +146,8 @@ fn errors() -> Vec<Error> {
         }),
         on("synchronize", ErrorKind::DeviceLost { cause: text("CUDA_ERROR_ILLEGAL_ADDRESS (700)") }),
         on("copy_to_host", ErrorKind::Stale { what: "array" }),
+        on("synchronize", ErrorKind::NotRecordable { what: "a call that waits, or that needs the driver's stream" }),
+        on("copy_to_host", ErrorKind::OfRecording { what: "array" }),
         on("copy", ErrorKind::WrongThread),
         on("synchronize", ErrorKind::BlockingInCallback),
         on("callback", ErrorKind::CallbackPanicked { message: text("index out of bounds") }),

@@ -1,9 +1,10 @@
 //! What CUDA does on a stream.
 
-use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, copy, error::Status, fill, managed, pack};
+use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, copy, error::Status, fill, graph, managed, pack};
 use cudarc::driver::sys::CUstreamCaptureStatus;
 use gpumem_core::{
-    CopyRegion, Fill, KernelArguments, LaunchConfig, Location, RawStream, Result, Stream, StridedCopy,
+    CopyRegion, ExecutableGraph, Fill, KernelArguments, LaunchConfig, Location, RawStream, Result, Stream,
+    StridedCopy,
 };
 use std::cell::Cell;
 
@@ -77,6 +78,14 @@ unsafe impl Stream<Cuda> for CudaStream {
         // SAFETY: a place for the enum, whose C type is that integer.
         self.call(OPERATION, || unsafe { api.cuStreamIsCapturing(self.raw, place) })?;
         Ok(state.get() != 0)
+    }
+
+    fn begin_capture(&self) -> Result<bool> {
+        graph::begin(self)
+    }
+
+    fn end_capture(&self) -> Result<Box<dyn ExecutableGraph<Cuda>>> {
+        graph::end(self)
     }
 
     fn record(&self, event: &CudaEvent) -> Result<()> {

@@ -105,7 +105,7 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
 
     fn access(&mut self, array: ArrayRef<'a, B>, write: bool) {
         if !array.layout.is_empty() {
-            self.accesses.push(array.access(write));
+            self.accesses.push(array.access(write).at_argument(self.arguments.len()));
         }
     }
 
@@ -120,7 +120,8 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
         if len > 0 {
             let start = layout.offset();
             let extent = start..start + len * layout.item();
-            self.accesses.push(Access::new(memory, extent, write).of_elements(layout));
+            let access = Access::new(memory, extent, write).of_elements(layout);
+            self.accesses.push(access.at_argument(self.arguments.len()));
         }
         self.slice_words(array.address(), len);
         Ok(())

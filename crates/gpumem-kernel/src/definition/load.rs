@@ -79,12 +79,13 @@ impl<P: Parameters> KernelDef<P> {
             },
         };
         let raw = core.note_loss(module.kernel(symbol))?;
+        let outside = device.outside_recording_by(crate::KEY);
         let constants = match uses_constants::<P>() {
             false => None,
             true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
-                Some(Constants::on_host(device, self.constant_bytes_of(device))?)
+                Some(Constants::on_host(&outside, self.constant_bytes_of(device))?)
             }
-            true => Some(Constants::of_module(device, &module, &raw)?),
+            true => Some(Constants::of_module(&outside, &module, &raw)?),
         };
         Ok(Kernel::new(device, raw, self.shown(), self.shared_bytes, constants, keeps_open))
     }

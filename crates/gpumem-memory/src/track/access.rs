@@ -16,12 +16,16 @@ pub struct Access<'a, B: Backend> {
     pub(super) elements: Option<&'a Layout>,
     /// One of the two of [`in_place`](Self::in_place).
     in_place: bool,
+    /// The argument of a launch that begins with the address of the memory; [`NO_ARGUMENT`] for none.
+    argument: u32,
 }
+
+const NO_ARGUMENT: u32 = u32::MAX;
 
 impl<'a, B: Backend> Access<'a, B> {
     #[inline]
     pub fn new(memory: &'a Tracked<B>, extent: Range<usize>, write: bool) -> Self {
-        Self { memory, extent, write, elements: None, in_place: false }
+        Self { memory, extent, write, elements: None, in_place: false, argument: NO_ARGUMENT }
     }
 
     #[inline]
@@ -40,11 +44,27 @@ impl<'a, B: Backend> Access<'a, B> {
         Self { elements: Some(elements), ..self }
     }
 
+    /// Says which argument of a launch begins with the address of the memory, in this extent.
+    #[inline]
+    pub fn at_argument(self, argument: usize) -> Self {
+        Self { argument: argument as u32, ..self }
+    }
+
+    /// The argument that [`at_argument`](Self::at_argument) has named.
+    pub fn argument(&self) -> Option<usize> {
+        (self.argument != NO_ARGUMENT).then_some(self.argument as usize)
+    }
+
+    /// The elements, if they are known.
+    pub fn elements(&self) -> Option<&'a Layout> {
+        self.elements
+    }
+
     /// Makes the two accesses of work that reads an array and writes it, or part of it, in place: it is correct although one
     /// of the two lies in the other. They stay side by side in a list. No other access may overlap what they write.
     #[inline]
     pub fn in_place(memory: &'a Tracked<B>, read: Range<usize>, written: Range<usize>) -> [Self; 2] {
-        let one = |extent, write| Self { memory, extent, write, elements: None, in_place: true };
+        let one = |extent, write| Self { in_place: true, ..Self::new(memory, extent, write) };
         [one(read, false), one(written, true)]
     }
 

@@ -70,6 +70,11 @@ impl<B: Backend> Timeline<B> {
 
     #[cold]
     fn examine(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+        if let Some(recording) = &self.recording {
+            self.context.check(operation)?;
+            recording.admit(work, operation, accesses)?;
+            return refuse_overlap(operation, accesses);
+        }
         self.check(operation)?;
         if work.is_of_one_device() {
             accesses.iter().try_for_each(|access| self.check_owns(operation, access.memory))?;

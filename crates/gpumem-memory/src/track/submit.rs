@@ -1,7 +1,7 @@
 //! Enqueuing work in the right order.
 
 use super::{
-    Access, Admitted, Timeline, Uses, Work,
+    Access, Admitted, Sink, Timeline, Uses, Work,
     locked_logs::{LockedLog, LockedLogs},
     queue::Queue,
 };
@@ -26,9 +26,9 @@ impl<B: Backend> Timeline<B> {
         self: &Arc<Self>,
         operation: &'static str,
         accesses: &[Access<'_, B>],
-        enqueue: impl FnOnce(&B::Stream) -> Result<R>,
+        enqueue: impl FnOnce(&Sink<'_, B>) -> Result<R>,
     ) -> Result<Submitted<R>> {
-        self.admit(Work::Transfer, operation, accesses)?.submit(|raw, _| enqueue(raw))
+        self.admit(Work::Transfer, operation, accesses)?.submit(|sink, _| enqueue(sink))
     }
 
     #[cold]
@@ -55,14 +55,17 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// Returns the error of the driver or of `enqueue`, and [`Poisoned`](ErrorKind::Poisoned). By the time an error is
     /// returned nothing of the work is running any more.
     #[inline(always)]
-    pub fn submit<R>(self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
+    pub fn submit<R>(self, enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>) -> Result<Submitted<R>> {
+        if self.timeline.is_recording() {
+            return self.record(enqueue);
+        }
         // Before anything is enqueued or noted.
         self.refuse_poisoned()?;
         self.enqueue(enqueue)
     }
 
     #[inline(always)]
-    fn enqueue<R>(&self, enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>) -> Result<Submitted<R>> {
+    fn enqueue<R>(&self, enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>) -> Result<Submitted<R>> {
         let Self { timeline, operation, accesses, .. } = *self;
         let begun = timeline.begin_submission(operation, accesses)?;
         let (submission, is_lent) = (begun.submission, begun.is_lent);
@@ -71,7 +74,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         let enqueue = |raw: &_, submission| {
             self.refuse_poisoned_meanwhile()?;
             // SAFETY: the caller has listed all memory that the work uses in the accesses.
-            unsafe { with_uses(told, || enqueue(raw, submission)) }
+            unsafe { with_uses(told, || enqueue(&Sink::Stream(raw, &timeline.counters), submission)) }
         };
         // The queue is unlocked when this returns.
         let result = timeline.enqueue(begun, operation, enqueue);
@@ -117,8 +120,11 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         &self,
         begin: impl Fn(&Arc<Timeline<B>>, &mut Queue<B>) -> Result<RawStream>,
     ) -> Result<LentStream<'s, 'a, B>> {
-        self.refuse_poisoned()?;
         let Self { timeline, work, operation, accesses } = *self;
+        if timeline.is_recording() {
+            return Err(timeline.unusable(operation));
+        }
+        self.refuse_poisoned()?;
         let wait = |logs: LockedLogs<'_, '_, B>| {
             let handle = timeline.begin_and_wait(operation, logs, |queue| begin(timeline, queue))?;
             let announces = accesses.iter().any(|access| access.memory.may_get_other_handles());

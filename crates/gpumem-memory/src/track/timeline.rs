@@ -6,7 +6,8 @@ use super::{
     callbacks::Callbacks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
-    queue::{Queue, WaitTarget, stale, wait_on_host, wait_on_stream},
+    queue::{Queue, WaitTarget, wait_on_host, wait_on_stream},
+    recording::{RECORDED, Recording},
     submission::Unordered,
 };
 use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
@@ -44,6 +45,8 @@ pub struct Timeline<B: Backend> {
     // One lock for the index and the driver's call, so that index order is queue order.
     pub(super) queue: ShortMutex<Queue<B>>,
     pub(super) failed: Arc<FailedSubmissions>,
+    /// What the work is written to instead, in the recording of a graph.
+    pub(super) recording: Option<Arc<dyn Recording<B>>>,
     /// Callbacks that run on a thread of the library once submissions are done.
     pub(crate) callbacks: Callbacks,
     /// Staged transfers that have yet to land in their destinations.
@@ -67,10 +70,9 @@ impl<B: Backend> Timeline<B> {
         context: &Arc<DeviceContext<B>>,
         raw: &B::Stream,
     ) -> Result<(Arc<Self>, u64)> {
-        let timeline = context
-            .foreign_timelines
-            .take(context)
-            .unwrap_or_else(|| Self::with_queue(context, Queue::new(None), StreamKind::New, (false, true)));
+        let timeline = context.foreign_timelines.take(context).unwrap_or_else(|| {
+            Self::with_queue(context, Queue::new(None), StreamKind::New, (false, true), None)
+        });
         // The timeline is this thread's alone; the lock of the pool that it came from is free again.
         let submission = timeline.queue.lock().record_on(context, raw)?;
         context.counters.count_record();
@@ -84,7 +86,12 @@ impl<B: Backend> Timeline<B> {
 
     fn over(context: &Arc<DeviceContext<B>>, raw: Option<B::Stream>, kind: StreamKind) -> Arc<Self> {
         let is_whole_device = raw.is_none();
-        Self::with_queue(context, Queue::new(raw), kind, (is_whole_device, false))
+        Self::with_queue(context, Queue::new(raw), kind, (is_whole_device, false), None)
+    }
+
+    /// A stream of a recording: it has none of the driver's.
+    pub fn in_recording(context: &Arc<DeviceContext<B>>, recording: Arc<dyn Recording<B>>) -> Arc<Self> {
+        Self::with_queue(context, Queue::new(None), StreamKind::New, (false, false), Some(recording))
     }
 
     fn with_queue(
@@ -92,6 +99,7 @@ impl<B: Backend> Timeline<B> {
         queue: Queue<B>,
         kind: StreamKind,
         (is_whole_device, of_producer): (bool, bool),
+        recording: Option<Arc<dyn Recording<B>>>,
     ) -> Arc<Self> {
         let id = super::unique_id();
         // Asked once: every submission looks at it.
@@ -100,7 +108,7 @@ impl<B: Backend> Timeline<B> {
         Arc::new(Self {
             id,
             context: context.clone(),
-            generation: context.generation(),
+            generation: if recording.is_some() { RECORDED } else { context.generation() },
             kind,
             is_whole_device,
             of_producer,
@@ -114,6 +122,7 @@ impl<B: Backend> Timeline<B> {
                 false => Arc::default(),
             },
             counters: context.counters.clone(),
+            recording,
             queue: ShortMutex::new(Rank::Queue, queue),
             callbacks: Callbacks::new(),
             copy_outs: CopyOutQueue::new(),
@@ -189,7 +198,7 @@ impl<B: Backend> Timeline<B> {
     pub fn check(&self, operation: &'static str) -> Result<()> {
         self.context.check(operation)?;
         if self.is_stale() {
-            return Err(stale(&self.context, operation));
+            return Err(self.unusable(operation));
         }
         self.check_thread(operation)
     }
@@ -276,6 +285,9 @@ impl<B: Backend> Timeline<B> {
 
     /// Returns a submission index after everything on the driver's stream, including work of other libraries.
     pub fn reserve_index(&self) -> Result<u64> {
+        if self.is_recording() {
+            return Err(self.unusable("reserve_index"));
+        }
         // As in `record_now`.
         let mut queue = self.queue.lock();
         queue.submission += 1;
@@ -326,7 +338,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<R> {
         match queue.raw.as_deref() {
             Some(raw) => self.context.note_loss(act(raw)),
-            None => Err(stale(&self.context, operation)),
+            None => Err(self.unusable(operation)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Handles of a device: each counts for itself.
 
 use super::{Device, DeviceShared};
+use crate::recording::GraphRecording;
 use gpumem_core::Backend;
 use gpumem_memory::memory::DeviceCore;
 use gpumem_memory::track::Timeline;
@@ -14,6 +15,8 @@ pub(crate) struct DeviceHandle<B: Backend> {
     inner: Arc<DeviceShared<B>>,
     /// The stream whose handle this is: arrays made through it are likely used there first.
     stream: Option<Arc<Timeline<B>>>,
+    /// The recording of a graph whose handle this is: what is made through it belongs to the recording.
+    recording: Option<Arc<GraphRecording<B>>>,
 }
 
 impl<B: Backend> Deref for DeviceHandle<B> {
@@ -27,13 +30,40 @@ impl<B: Backend> Deref for DeviceHandle<B> {
 
 impl<B: Backend> Device<B> {
     pub(super) fn of_inner(inner: Arc<DeviceShared<B>>) -> Self {
-        Self(Arc::new(DeviceHandle { core: inner.core.clone(), inner, stream: None }))
+        Self(Arc::new(DeviceHandle { core: inner.core.clone(), inner, stream: None, recording: None }))
     }
 
     /// A separate handle for a stream.
     pub(crate) fn for_stream(&self, timeline: &Arc<Timeline<B>>) -> Self {
+        self.with(Some(timeline.clone()), self.0.recording.clone())
+    }
+
+    /// The handle of a recording, with its first stream.
+    pub(crate) fn for_recording(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        recording: &Arc<GraphRecording<B>>,
+    ) -> Self {
+        self.with(Some(timeline.clone()), Some(recording.clone()))
+    }
+
+    fn with(&self, stream: Option<Arc<Timeline<B>>>, recording: Option<Arc<GraphRecording<B>>>) -> Self {
         let (core, inner) = (self.0.core.clone(), self.0.inner.clone());
-        Self(Arc::new(DeviceHandle { core, inner, stream: Some(timeline.clone()) }))
+        Self(Arc::new(DeviceHandle { core, inner, stream, recording }))
+    }
+
+    /// The recording that everything made through this handle belongs to.
+    #[inline]
+    pub(crate) fn recording(&self) -> Option<&Arc<GraphRecording<B>>> {
+        self.0.recording.as_ref()
+    }
+
+    /// A handle that belongs to no recording, for what outlives each.
+    pub(crate) fn outside_recording(&self) -> Self {
+        match self.recording() {
+            Some(_) => Self::of_inner(self.0.inner.clone()),
+            None => self.share(),
+        }
     }
 
     #[inline]
@@ -60,6 +90,10 @@ impl<B: Backend> Device<B> {
 
 impl<B: Backend> Clone for Device<B> {
     fn clone(&self) -> Self {
-        Self::of_inner(self.0.inner.clone())
+        match self.recording() {
+            // Its arrays stay those of the recording.
+            Some(_) => self.share(),
+            None => Self::of_inner(self.0.inner.clone()),
+        }
     }
 }

@@ -161,6 +161,9 @@ impl<B: Backend> Device<B> {
     pub fn synchronize(&self) -> Result<()> {
         gpumem_memory::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
+        if let Some(timeline) = self.stream_hint().filter(|_| self.recording().is_some()) {
+            return timeline.check("synchronize");
+        }
         let timelines = self.0.core.timelines();
         let outcome = self.0.core.note_loss(self.0.core.raw.synchronize());
         let of_device = outcome.err();
@@ -281,6 +284,9 @@ impl<B: Backend> Device<B> {
 
     pub(crate) fn default_timeline(&self) -> Result<Arc<Timeline<B>>> {
         self.0.core.check("default_stream")?;
+        if let Some(timeline) = self.stream_hint().filter(|_| self.recording().is_some()) {
+            return Ok(timeline.clone());
+        }
         let mut slot = self.0.default.lock();
         if let Some(timeline) = slot.as_ref()
             && timeline.check("default_stream").is_ok()
@@ -299,7 +305,9 @@ impl<B: Backend> Device<B> {
     #[inline]
     pub(crate) fn on_default<R>(&self, act: impl FnOnce(&Arc<Timeline<B>>) -> Result<R>) -> Result<R> {
         match self.0.first.get() {
-            Some(timeline) if timeline.check("default_stream").is_ok() => act(timeline),
+            Some(timeline) if self.recording().is_none() && timeline.check("default_stream").is_ok() => {
+                act(timeline)
+            }
             _ => act(&self.default_timeline()?),
         }
     }

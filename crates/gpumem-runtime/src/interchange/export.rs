@@ -161,7 +161,7 @@ pub(crate) fn lend_on<B: Backend>(
 ) -> Result<(RawStream, u64)> {
     let entry = memory.lend(timeline.clone(), extent.clone(), write);
     let access = [Access::new(memory, extent.clone(), write)];
-    match timeline.submit(operation, &access, |raw| Ok(raw.raw())) {
+    match timeline.submit(operation, &access, |sink| Ok(sink.stream(operation)?.raw())) {
         Ok(submitted) => Ok((submitted.value, entry)),
         Err(error) => {
             memory.end_loan(entry);

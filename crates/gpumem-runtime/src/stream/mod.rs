@@ -5,7 +5,9 @@ mod event;
 pub use event::Event;
 
 use crate::{Completion, Device};
-use gpumem_core::{Backend, DriverDevice, EventOptions, RawStream, Result, StreamKind, StreamOptions};
+use gpumem_core::{
+    Backend, DriverDevice, ErrorKind, EventOptions, RawStream, Result, StreamKind, StreamOptions,
+};
 use gpumem_memory::{may_block, memory::DeferredFree, track::Timeline};
 use std::{
     any::Any,
@@ -220,6 +222,17 @@ impl<B: Backend> Device<B> {
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn stream_with(&self, options: StreamOptions) -> Result<Stream<B>> {
         self.core().check("stream")?;
+        if let Some(recording) = self.recording() {
+            return match options.kind {
+                StreamKind::New => {
+                    Ok(Stream::own(self, Timeline::in_recording(self.core().context(), recording.clone())))
+                }
+                _ => {
+                    let what = "streams of the driver's own";
+                    Err(self.core().error("stream", ErrorKind::NotRecordable { what }))
+                }
+            };
+        }
         self.core().deferred_frees.sweep_some(self.core());
         let raw = self.core().note_loss(self.core().raw.create_stream(&options))?;
         Ok(Stream::own(self, Timeline::new(self.core().context(), raw, options.kind)))

@@ -113,13 +113,13 @@ fn direct<B: Backend>(copy: &BorrowedCopy<'_, B>, host: &HostSpan, nest: &CopyNe
     let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
     let mut calls = 0;
     array_ref.wait_before(operation, direction == Direction::HostToDevice)?;
-    let outcome = timeline.submit(operation, &[access], |raw| {
+    let outcome = timeline.submit(operation, &[access], |sink| {
         // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
         // ordered by its access log; the two do not overlap, and destination elements do not (checked before).
         unsafe {
             enqueue(
                 timeline,
-                raw,
+                sink,
                 (&nest, &RegionLoop::new(&nest)),
                 from,
                 to,

@@ -2,8 +2,8 @@
 
 use super::{region_loop::RegionLoop, registration_boundaries::split_at_boundaries};
 use crate::{device::Allocation, layout::CopyNest, tuning::TUNING};
-use gpumem_core::{Backend, DriverDevice, MemoryKind, Result, Space, Stream as _, StridedCopy};
-use gpumem_memory::track::Timeline;
+use gpumem_core::{Backend, DriverDevice, MemoryKind, Result, Space, StridedCopy};
+use gpumem_memory::track::{Sink, Timeline};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ pub(super) type Boundaries = SmallVec<[u64; 4]>;
 /// not overlap, and neither do the two sides.
 pub(super) unsafe fn enqueue<B: Backend>(
     timeline: &Timeline<B>,
-    raw: &B::Stream,
+    sink: &Sink<'_, B>,
     (nest, plan): (&CopyNest, &RegionLoop),
     from: CopySide,
     to: CopySide,
@@ -116,15 +116,13 @@ pub(super) unsafe fn enqueue<B: Backend>(
     calls: &mut usize,
 ) -> Result<()> {
     if let Some(sides) = choose_kernel(timeline, (nest, plan), from, to) {
-        timeline.counters.count_copy();
         // SAFETY: the caller's promise.
-        return unsafe { raw.copy_strided(&strided_copy(nest, sides)) };
+        return unsafe { sink.copy_strided(&strided_copy(nest, sides)) };
     }
     plan.run(from.at, to.at, |region| {
         split_at_boundaries(region, boundaries, &mut |part| {
-            timeline.counters.count_copy();
             // SAFETY: the caller's promise, for a part of the pair.
-            unsafe { raw.copy(part)? };
+            unsafe { sink.copy(part)? };
             *calls += 1;
             Ok(())
         })

@@ -8,7 +8,7 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::layout::CopyNest;
-use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
+use gpumem_core::{Backend, CopyRegion, Result};
 use gpumem_memory::track::{Access, Admitted};
 
 /// Enqueues the copy of one run, without a plan.
@@ -22,11 +22,10 @@ pub(super) fn copy_run<B: Backend>(copy: &ArrayCopy<'_, B>, bytes: usize) -> Res
     let ((from, read), (to, write)) = (end(source), end(destination));
     let region = CopyRegion::linear(from, to, bytes);
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
-    let submitted = timeline.submit(operation, &accesses, |raw| {
-        timeline.counters.count_copy();
+    let submitted = timeline.submit(operation, &accesses, |sink| {
         // SAFETY: both runs lie in live allocations (checked when the arrays were made), which are two and share no bytes,
         // and which the access logs keep alive and ordered.
-        unsafe { raw.copy(&region) }
+        unsafe { sink.copy(&region) }
     })?;
     note_written(timeline, destination);
     Ok(submitted.submission)
@@ -45,10 +44,10 @@ pub(super) fn copy_nest<B: Backend>(
     let boundaries: Boundaries =
         source.memory.boundaries().iter().chain(destination.memory.boundaries()).copied().collect();
     let mut calls = 0;
-    let submitted = admitted.submit(|raw, _| {
+    let submitted = admitted.submit(|sink, _| {
         // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the access logs keep
         // alive and ordered; destination elements do not overlap, nor do the two sides, which were admitted together.
-        unsafe { enqueue(timeline, raw, (nest, plan), from, to, &boundaries, &mut calls) }
+        unsafe { enqueue(timeline, sink, (nest, plan), from, to, &boundaries, &mut calls) }
     });
     let submitted = submitted.inspect_err(|error| {
         if calls > 0 {

@@ -10,8 +10,8 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::layout::{CopyNest, Layout, Order};
-use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space, Stream as _};
-use gpumem_memory::track::{Access, Timeline};
+use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space};
+use gpumem_memory::track::{Access, Timeline, Work};
 use ndarray::ArrayD;
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ pub fn fill<T: Element, B: Backend>(
     {
         return set_run(timeline, operation, destination, len * layout.item(), pattern);
     }
-    timeline.check(operation)?;
-    destination.memory.check(operation)?;
+    let access = [destination.access(true)];
+    let _admitted = timeline.admit(Work::Transfer, operation, &access)?;
     timeline.check_owns(operation, destination.memory)?;
     let pattern = pattern.filter(|pattern| is_aligned(destination, *pattern));
     let nest = CopyNest::new(layout, layout).map_err(|error| timeline.context.error(operation, error))?;
@@ -66,11 +66,10 @@ fn set_run<B: Backend>(
         Pattern::U32(_) => bytes / 4,
     };
     let fill = Fill { address, pattern, count, rows: 1, pitch: bytes };
-    let submitted = timeline.submit(operation, &[access], |raw| {
-        timeline.counters.count_fill();
+    let submitted = timeline.submit(operation, &[access], |sink| {
         // SAFETY: the run lies in a live allocation, which the access log keeps alive and ordered; it starts at a multiple of
         // the pattern.
-        unsafe { raw.fill(&fill) }
+        unsafe { sink.fill(&fill) }
     })?;
     note_written(timeline, destination);
     Ok(submitted.submission)
@@ -106,17 +105,16 @@ fn set<B: Backend>(
     let boundaries: Boundaries = destination.memory.device_boundaries().collect();
     let plan = RegionLoop::new(nest);
     let mut calls = 0;
-    let submitted = timeline.submit(operation, &[access], |raw| {
+    let submitted = timeline.submit(operation, &[access], |sink| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {
             split_at_boundaries(region, &boundaries, &mut |region| {
                 for slice in 0..region.slices {
                     let address = region.destination.address + (slice * region.destination.pitch[1]) as u64;
                     let (count, pitch) = (region.bytes / pattern.bytes(), region.destination.pitch[0]);
                     let fill = Fill { address, pattern, count, rows: region.rows, pitch };
-                    timeline.counters.count_fill();
                     // SAFETY: the rows lie in a live allocation, which the access log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
-                    unsafe { raw.fill(&fill)? };
+                    unsafe { sink.fill(&fill)? };
                     calls += 1;
                 }
                 Ok(())

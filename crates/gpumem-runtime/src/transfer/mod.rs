@@ -56,3 +56,4 @@ use sides::{Direction, Producers};
 pub use state::Progress;
 pub(crate) use state::ProgressFn;
 pub use torn::abort;
+pub(crate) use torn::note_torn;

@@ -7,19 +7,20 @@
 
 use super::{
     ArrayRef, Direction, Producers, ProgressFn, calling_thread,
+    copy::copy,
     device_copy::copy_nest,
     pipeline::StagingPipeline,
     region_loop::RegionLoop,
     route::{ArrayCopy, BorrowedCopy, BorrowedRun, Route},
-    sides::HostSpan,
+    sides::{HostSpan, waits},
     single_block,
     torn::note_written,
 };
 use crate::{
     device::Allocation,
-    layout::{CopyNest, Layout},
+    layout::{CopyNest, Layout, Order},
 };
-use gpumem_core::{Backend, DriverDevice, Element, Result};
+use gpumem_core::{Backend, DeviceInfo, DriverDevice, Element, ErrorKind, MemoryInfo, MemoryKind, Result};
 use gpumem_memory::track::{Timeline, Work};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::sync::Arc;
@@ -43,6 +44,12 @@ pub fn upload<T: Element, D: Dimension, B: Backend>(
     upload: Upload,
     progress: Option<ProgressFn<'_>>,
 ) -> Result<u64> {
+    if timeline.is_recording() {
+        if upload == Upload::Blocking {
+            return Err(waits(&timeline.context, operation));
+        }
+        return upload_recorded(timeline, operation, source, destination);
+    }
     let (direction, blocks) = (Direction::HostToDevice, upload == Upload::Blocking);
     let copy = BorrowedCopy { timeline, operation, array: destination, direction, blocks };
     let run = source.as_slice().and_then(|elements| {
@@ -51,6 +58,37 @@ pub fn upload<T: Element, D: Dimension, B: Backend>(
     });
     // SAFETY: the caller's view is valid for reads during this call.
     unsafe { copy.execute(run, || HostSpan::reading(operation, source), progress, false) }
+}
+
+/// [`upload`] in the recording of a graph, which keeps the elements.
+#[cold]
+fn upload_recorded<T: Element, D: Dimension, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: &ArrayView<'_, T, D>,
+    destination: ArrayRef<'_, B>,
+) -> Result<u64> {
+    let access = [destination.access(true)];
+    let _admitted = timeline.admit(Work::Transfer, operation, &access)?;
+    let device = destination.device(operation)?;
+    // Without one there are no elements: the recording admits no other memory.
+    let Some(recording) = device.recording() else { return Ok(0) };
+    let layout = Layout::packed(source.shape(), size_of::<T>(), Order::C)
+        .map_err(|error| timeline.context.error(operation, error))?;
+    // It has to fit there in any case.
+    let DeviceInfo { total_memory, .. } = *timeline.context.raw.info();
+    let mut elements: Vec<T> = Vec::new();
+    if layout.packed_bytes() > total_memory || elements.try_reserve_exact(source.len()).is_err() {
+        let memory = MemoryInfo { free: 0, total: total_memory };
+        let kind = ErrorKind::out_of_memory(layout.packed_bytes(), "device", memory);
+        return Err(timeline.context.error(operation, kind));
+    }
+    elements.extend(source.iter().copied());
+    let bytes: Box<[u8]> = bytemuck::cast_slice(&elements).into();
+    let size = (bytes.len(), align_of::<T>());
+    let memory = Allocation::recorded(device, recording, operation, size, MemoryKind::Device)?;
+    recording.keep(memory.id(), bytes);
+    copy::<T, B>(timeline, operation, ArrayRef::new(&memory, &layout), destination)
 }
 
 /// Copies memory of the library into an array of the caller, and returns when the elements are there. Bytes between

@@ -2,7 +2,7 @@
 
 use crate::{Device, device::AllocationRef, layout::Layout};
 use gpumem_core::{Backend, DriverDevice, Element, Error, ErrorKind, Result};
-use gpumem_memory::track::{Access, Timeline};
+use gpumem_memory::track::{Access, DeviceContext, Timeline};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -43,6 +43,9 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
     /// Waits on the host for what a call that blocks would wait for on the stream, where streams may wait for other ranks: copies of
     /// other threads, which those ranks wait for, would come after it there.
     pub fn wait_before(self, operation: &'static str, write: bool) -> Result<()> {
+        if self.memory.is_recorded() {
+            return Err(waits(self.memory.context(), operation));
+        }
         match self.memory.context().raw.capabilities().futures {
             true => self.memory.wait_for_uses(operation, &self.layout.extent(), write),
             false => Ok(()),
@@ -51,11 +54,20 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
 
     /// Returns the device of the memory.
     /// Returns [`ErrorKind::InvalidArgument`] if it has none.
-    pub(super) fn device(self, operation: &'static str) -> Result<&'a Device<B>> {
+    pub(crate) fn device(self, operation: &'static str) -> Result<&'a Device<B>> {
         let why = "the memory has no device";
         let fail = || self.memory.context().error(operation, ErrorKind::InvalidArgument { why });
         self.memory.device().ok_or_else(fail)
     }
+}
+
+/// Refuses a call that blocks in the recording of a graph.
+#[cold]
+pub(super) fn waits<B: Backend>(context: &DeviceContext<B>, operation: &'static str) -> Error {
+    let what = "a call that waits, or that needs the driver's stream";
+    context
+        .error(operation, ErrorKind::NotRecordable { what })
+        .with_hint("the stream has a method that does not wait")
 }
 
 /// The caller's memory: the address of its lowest element, and its layout from there.

@@ -13,7 +13,7 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::device::AllocationRef;
-use gpumem_core::{Backend, CopyRegion, Result, Stream as _};
+use gpumem_core::{Backend, CopyRegion, Result};
 use gpumem_memory::track::{Access, Timeline};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
@@ -156,10 +156,9 @@ fn enqueue<B: Backend>(
         }
     };
     let region = CopyRegion::linear(from, to, piece.len());
-    let submitted = timeline.submit(operation, &accesses, |raw| {
-        timeline.counters.count_copy();
+    let submitted = timeline.submit(operation, &accesses, |sink| {
         // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their access logs.
-        unsafe { raw.copy(&region) }
+        unsafe { sink.copy(&region) }
     })?;
     Ok(submitted.submission)
 }

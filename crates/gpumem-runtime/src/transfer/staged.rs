@@ -59,13 +59,13 @@ impl<'a, B: Backend> Staged<'a, B> {
         let memory = self.staging.memory();
         let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, memory));
         let accesses = [source.access(false), Access::write(memory, self.layout.extent())];
-        timeline.submit(operation, &accesses, |raw| {
+        timeline.submit(operation, &accesses, |sink| {
             // SAFETY: the block and the source's memory are alive and ordered by their access logs; they share no bytes,
             // and elements in the block do not overlap.
             unsafe {
                 enqueue(
                     timeline,
-                    raw,
+                    sink,
                     (&nest, &RegionLoop::new(&nest)),
                     from,
                     to,
@@ -98,13 +98,13 @@ impl<'a, B: Backend> Staged<'a, B> {
             }
         };
         let mut calls = 0;
-        let submitted = timeline.submit(operation, &accesses, |raw| {
+        let submitted = timeline.submit(operation, &accesses, |sink| {
             // SAFETY: the block and the device's memory are alive and ordered by their access logs; they share no bytes,
             // and destination elements do not overlap.
             unsafe {
                 enqueue(
                     timeline,
-                    raw,
+                    sink,
                     (&nest, &RegionLoop::new(&nest)),
                     from,
                     to,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A
 /// caller that has cancelled it knows.
 #[cold]
-pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayRef<'_, B>, error: &Error) {
+pub(crate) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayRef<'_, B>, error: &Error) {
     if matches!(error.kind(), ErrorKind::Cancelled) {
         return;
     }

@@ -7,9 +7,9 @@ use super::{
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions,
     Compiler, CopyRegion, DeviceBuffer, DeviceInfo, DlpackDevice, DriverDevice, DriverModule, Error,
-    ErrorKind, Event, EventOptions, Fill, HostFuture, IpcMemory, KernelArguments, KernelSource, LaunchConfig,
-    Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Stream, StreamOptions,
-    StridedCopy,
+    ErrorKind, Event, EventOptions, ExecutableGraph, Fill, HostFuture, IpcMemory, KernelArguments,
+    KernelSource, LaunchConfig, Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Result, Stream, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -161,6 +161,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         fn query() -> Result<bool>;
         fn raw() -> RawStream;
         fn is_capturing() -> Result<bool>;
+        fn begin_capture() -> Result<bool>;
         fn record(event: &AnyEvent as same) -> Result<()>;
         fn wait(event: &AnyEvent as same) -> Result<()>;
     }
@@ -175,10 +176,32 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         unsafe fn launch(kernel: &AnyKernel as same, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
     }
 
+    fn end_capture(&self) -> Result<Box<dyn ExecutableGraph<AnyBackend>>> {
+        let own = self;
+        on!(AnyStream, own, B => { Ok(Box::new(AnyGraph::<B>(own.end_capture()?))) })
+    }
+
     #[inline]
     fn destroy(self) -> Result<()> {
         let own = self;
         on!(AnyStream, own, B => { own.destroy() })
+    }
+}
+
+/// A graph of one of the backends.
+#[derive(Debug)]
+struct AnyGraph<B: Backend>(Box<dyn ExecutableGraph<B>>);
+
+// SAFETY: every call is forwarded to the backend's own graph.
+unsafe impl<B: Backend> ExecutableGraph<AnyBackend> for AnyGraph<B>
+where
+    AnyStream: Typed<B, Of = B::Stream>,
+{
+    #[inline]
+    unsafe fn launch(&mut self, stream: &AnyStream) -> Result<()> {
+        let stream = same::<B, _>("launch", stream)?;
+        // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
+        unsafe { self.0.launch(stream) }
     }
 }
 

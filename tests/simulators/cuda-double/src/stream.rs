@@ -260,6 +260,11 @@ driver! {
         Ok(())
     }
 
+    fn cuThreadExchangeStreamCaptureMode(_mode: *mut CUstreamCaptureMode) {
+        // No function of this driver minds a capture.
+        Ok(())
+    }
+
     in _device fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus) {
         use CUstreamCaptureStatus_enum as S;
         let active = !is_built_in(stream) && STREAMS.get(stream)?.queue.lock().unwrap().captured.is_some();

@@ -5,7 +5,7 @@ mod borrowed_arc;
 mod external_borrows;
 mod poison;
 
-use super::{AccessLog, DeviceContext, Timeline};
+use super::{AccessLog, DeviceContext, Timeline, recording::RECORDED};
 use crate::sync::{Rank, ShortMutex, ShortMutexGuard};
 use borrowed_arc::BorrowedArc;
 use external_borrows::ExternalBorrows;
@@ -166,8 +166,26 @@ impl<B: Backend> Tracked<B> {
     fn check_fresh(&self, operation: &'static str) -> Result<()> {
         match self.is_fresh() {
             true => Ok(()),
+            false if self.is_recorded() => {
+                Err(self.context.error(operation, ErrorKind::OfRecording { what: "array" }))
+            }
             false => Err(self.context.error(operation, ErrorKind::Stale { what: "array" })),
         }
+    }
+
+    /// Memory that stands for that of each launch while a graph is recorded: it can be named, and never used.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    pub unsafe fn recorded(context: &Arc<DeviceContext<B>>, place: (u64, usize), kind: MemoryKind) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::new(context, RECORDED, place, kind, true) }
+    }
+
+    /// Whether the memory only stands for that of each launch.
+    #[inline]
+    pub fn is_recorded(&self) -> bool {
+        self.generation == RECORDED
     }
 }
 

@@ -53,6 +53,11 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         Self { memory, layout, marker: PhantomData }
     }
 
+    /// The array over other memory of the same length.
+    pub(crate) fn with_memory(&self, memory: AllocationRef<B>) -> Result<Self> {
+        Self::over("graph", memory, self.layout.clone())
+    }
+
     pub(super) fn into_parts(self) -> (AllocationRef<B>, Layout) {
         (self.memory, self.layout)
     }
@@ -221,9 +226,9 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
         stream.timeline().check_owns("prefetch", &self.memory)?;
         let address = self.memory.address() + extent.start as u64;
         let access = Access::read(&self.memory, extent.clone());
-        stream.timeline().submit("prefetch", &[access], |raw| {
+        stream.timeline().submit("prefetch", &[access], |sink| {
             // SAFETY: the range lies in a live managed buffer, which the access log keeps alive.
-            unsafe { raw.prefetch(address, extent.len(), to) }
+            unsafe { sink.stream("prefetch")?.prefetch(address, extent.len(), to) }
         })?;
         Ok(())
     }

@@ -43,7 +43,8 @@ impl<B: Backend> Allocation<B> {
         let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
         let kind = buffer.kind();
         let block = driver.adopt(core, buffer);
-        let mut memory = Self::over(Owner::Device(device.share()), (block.address(), 0, block.bytes()), kind);
+        let mut memory =
+            Self::over(Owner::Device(device.outside_recording()), (block.address(), 0, block.bytes()), kind);
         (*memory.block, memory.resource) = (Some(block), number);
         memory.extra.get_or_insert_default().opened = true;
         Ok(AllocationRef::new(memory))
@@ -70,7 +71,7 @@ impl<B: Backend> Allocation<B> {
     ) -> AllocationRef<B> {
         device.core().deferred_frees.sweep_some(device.core());
         let owner = match keeps_open {
-            true => Owner::Device(device.share()),
+            true => Owner::Device(device.outside_recording()),
             false => Owner::Core(device.core().clone()),
         };
         let mut allocation = Self::over(owner, (0, 0, 1), MemoryKind::Device);
@@ -84,7 +85,7 @@ impl<B: Backend> Allocation<B> {
     pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> AllocationRef<B> {
         device.core().deferred_frees.sweep_some(device.core());
         let place = (memory.address, memory.host, memory.len);
-        let mut allocation = Self::over(Owner::Device(device.share()), place, memory.kind);
+        let mut allocation = Self::over(Owner::Device(device.outside_recording()), place, memory.kind);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
         AllocationRef::new(allocation)
@@ -138,7 +139,7 @@ impl<B: Backend> Allocation<B> {
         boundaries: Vec<u64>,
     ) -> AllocationRef<B> {
         let place = (address, host.as_ptr() as usize, len);
-        let mut memory = Self::over(Owner::Device(device.share()), place, kind);
+        let mut memory = Self::over(Owner::Device(device.outside_recording()), place, kind);
         if !boundaries.is_empty() {
             memory.extra.get_or_insert_default().boundaries = boundaries;
         }

@@ -6,7 +6,7 @@ use crate::{
     device::{Allocation, AllocationRef, HostReady},
     trace::{TraceAllocation, TraceEventKind},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result, Stream as _};
+use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
 use gpumem_memory::{memory::named, trace::clock::clock, track::Access};
 use parking_lot::{Condvar, Mutex};
 use std::{
@@ -305,13 +305,13 @@ impl<B: Backend> Stage<'_, B> {
         let address = memory.address() + extent.start as u64;
         let fills = count > 0 && memory.kind().is_device_accessible();
         let access = Access::new(memory, extent, write);
-        let submitted = stream.timeline().submit(OPERATION, &[access], |raw| {
+        let submitted = stream.timeline().submit(OPERATION, &[access], |sink| {
             if !fills {
                 return Ok(());
             }
             let fill = Fill { address, pattern: Pattern::U8(0), count, rows: 1, pitch: 0 };
             // SAFETY: the bytes lie in a live allocation of this device, which the access log keeps alive and ordered.
-            unsafe { raw.fill(&fill) }
+            unsafe { sink.fill(&fill) }
         });
         submitted.map(|_| ())
     }

@@ -38,7 +38,7 @@ use crate::{
     layout::CopyNest,
     transfer_options::{NonTemporalStores, TransferConfig, TransferOptions},
 };
-use gpumem_core::{Backend, CopyRegion, Result, Stream as _, process};
+use gpumem_core::{Backend, CopyRegion, Result, process};
 use gpumem_memory::track::{Access, Timeline};
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
@@ -320,12 +320,11 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         // The whole of both: a repeated use is cheap to note, and no other work uses the block meanwhile.
         let accesses =
             [Access::read(block, 0..block.len()), Access::write(memory, self.array_ref.layout.extent())];
-        let submitted = timeline.submit(operation, &accesses, |raw| {
+        let submitted = timeline.submit(operation, &accesses, |sink| {
             split_at_boundaries(&region, memory.boundaries(), &mut |region| {
-                timeline.counters.count_copy();
                 // SAFETY: the block and the device's memory are alive and ordered by their access logs; both have these
                 // bytes, and threads fill other parts of the block.
-                unsafe { raw.copy(region) }
+                unsafe { sink.copy(region) }
             })
         })?;
         self.state.has_enqueued(submitted.submission, chunk.marks.parts() > 1);

@@ -1,0 +1,212 @@
+//! Work that is written down instead of being enqueued: the recording of a graph.
+
+use super::{Access, Admitted, Counters, Submitted, Timeline, Work};
+use gpumem_core::{
+    Backend, CopyRegion, Error, ErrorKind, Fill, KernelArguments, LaunchConfig, Result, Stream, StridedCopy,
+};
+use std::{cell::RefCell, fmt, sync::Arc};
+
+/// A generation that no device ever has: what has it is only recorded, and can never be used.
+pub(super) const RECORDED: u64 = u64::MAX;
+
+/// Where the calls of a piece of work go.
+pub enum Sink<'a, B: Backend> {
+    /// To the driver's stream. Copies and fills are counted.
+    Stream(&'a B::Stream, &'a Counters),
+    /// Into a recording.
+    Recording(&'a RefCell<Vec<Command<B>>>),
+}
+
+/// A call of the driver that was recorded. Its addresses are those of the memory that stands for that of each launch.
+pub enum Command<B: Backend> {
+    Copy(CopyRegion),
+    CopyStrided(StridedCopy),
+    Fill(Fill),
+    Launch(Box<RecordedLaunch<B>>),
+}
+
+/// A launch of a kernel that was recorded.
+pub struct RecordedLaunch<B: Backend> {
+    pub kernel: B::Kernel,
+    pub dims: LaunchConfig,
+    pub arguments: KernelArguments,
+    pub program: Box<dyn Program<B>>,
+}
+
+/// A loaded program. It stays loaded while this lives, and until the last launch that was noted is done.
+pub trait Program<B: Backend>: Send + Sync {
+    /// Notes a launch that is about to be enqueued. The caller holds the lock of the stream's queue.
+    fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64);
+}
+
+/// What the streams of a recording write to.
+pub trait Recording<B: Backend>: Send + Sync {
+    /// Checks that the recording goes on, and that each access is to memory that stands for that of a launch.
+    /// Returns [`NotRecordable`](ErrorKind::NotRecordable) or [`OfRecording`](ErrorKind::OfRecording).
+    fn admit(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()>;
+
+    /// Writes one piece of work down, which has been admitted.
+    fn record(
+        &self,
+        work: Work,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        commands: Vec<Command<B>>,
+    ) -> Result<()>;
+}
+
+impl<B: Backend> Sink<'_, B> {
+    /// The driver's stream, for calls that no recording takes.
+    /// Returns [`NotRecordable`](ErrorKind::NotRecordable) in a recording.
+    #[inline(always)]
+    pub fn stream(&self, what: &'static str) -> Result<&B::Stream> {
+        match self {
+            Self::Stream(stream, _) => Ok(stream),
+            Self::Recording(_) => Err(Error::new("", what, ErrorKind::NotRecordable { what })),
+        }
+    }
+
+    /// As [`Stream::copy`].
+    ///
+    /// # Safety
+    /// As for [`Stream::copy`]. In a recording that holds for the memory that each launch binds.
+    #[inline(always)]
+    pub unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
+        match self {
+            Self::Stream(stream, counters) => {
+                counters.count_copy();
+                // SAFETY: the caller's promise.
+                unsafe { stream.copy(region) }
+            }
+            Self::Recording(commands) => push(commands, Command::Copy(*region)),
+        }
+    }
+
+    /// As [`Stream::copy_strided`].
+    ///
+    /// # Safety
+    /// As for [`Stream::copy_strided`], as in [`copy`](Self::copy).
+    #[inline(always)]
+    pub unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()> {
+        match self {
+            Self::Stream(stream, counters) => {
+                counters.count_copy();
+                // SAFETY: the caller's promise.
+                unsafe { stream.copy_strided(copy) }
+            }
+            Self::Recording(commands) => push(commands, Command::CopyStrided(copy.clone())),
+        }
+    }
+
+    /// As [`Stream::fill`].
+    ///
+    /// # Safety
+    /// As for [`Stream::fill`], as in [`copy`](Self::copy).
+    #[inline(always)]
+    pub unsafe fn fill(&self, fill: &Fill) -> Result<()> {
+        match self {
+            Self::Stream(stream, counters) => {
+                counters.count_fill();
+                // SAFETY: the caller's promise.
+                unsafe { stream.fill(fill) }
+            }
+            Self::Recording(commands) => push(commands, Command::Fill(*fill)),
+        }
+    }
+
+    /// As [`Stream::launch`]. `program` is called where a recording has to keep the program.
+    ///
+    /// # Safety
+    /// As for [`Stream::launch`], as in [`copy`](Self::copy). Each access of the work to an array says which
+    /// [argument](Access::argument) begins with its address.
+    #[inline(always)]
+    pub unsafe fn launch(
+        &self,
+        kernel: &B::Kernel,
+        dims: &LaunchConfig,
+        arguments: &KernelArguments,
+        program: impl FnOnce() -> Box<dyn Program<B>>,
+    ) -> Result<()> {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Stream(stream, _) => unsafe { stream.launch(kernel, dims, arguments) },
+            Self::Recording(commands) => {
+                let (kernel, dims, arguments) = (kernel.clone(), *dims, arguments.clone());
+                let launch = RecordedLaunch { kernel, dims, arguments, program: program() };
+                push(commands, Command::Launch(Box::new(launch)))
+            }
+        }
+    }
+}
+
+#[cold]
+fn push<B: Backend>(commands: &RefCell<Vec<Command<B>>>, command: Command<B>) -> Result<()> {
+    commands.borrow_mut().push(command);
+    Ok(())
+}
+
+impl<B: Backend> Timeline<B> {
+    /// Whether work is recorded, and not enqueued.
+    #[inline(always)]
+    pub fn is_recording(&self) -> bool {
+        self.generation == RECORDED
+    }
+
+    /// What is wrong with the stream, whose generation is not that of the device.
+    #[cold]
+    pub(super) fn unusable(&self, operation: &'static str) -> Error {
+        match self.is_recording() {
+            true => {
+                let what = "a call that waits, or that needs the driver's stream";
+                self.context.error(operation, ErrorKind::NotRecordable { what })
+            }
+            false => super::queue::stale(&self.context, operation),
+        }
+    }
+}
+
+impl<B: Backend> Admitted<'_, '_, B> {
+    /// [`submit`](Self::submit) in a recording.
+    #[cold]
+    pub(super) fn record<R>(
+        self,
+        enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>,
+    ) -> Result<Submitted<R>> {
+        let Self { timeline, work, operation, accesses } = self;
+        let Some(recording) = &timeline.recording else { return Err(timeline.unusable(operation)) };
+        let commands = RefCell::default();
+        let in_operation = |error: Error| timeline.context.place(error.in_operation(operation));
+        let value = enqueue(&Sink::Recording(&commands), 0).map_err(in_operation)?;
+        recording.record(work, operation, accesses, commands.into_inner()).map_err(in_operation)?;
+        // No submission: nothing has to be waited for.
+        Ok(Submitted { submission: 0, value })
+    }
+}
+
+impl<B: Backend> fmt::Debug for Sink<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stream(..) => "Sink::Stream",
+            Self::Recording(_) => "Sink::Recording",
+        })
+    }
+}
+
+impl<B: Backend> fmt::Debug for Command<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Copy(region) => region.fmt(f),
+            Self::CopyStrided(copy) => copy.fmt(f),
+            Self::Fill(fill) => fill.fmt(f),
+            Self::Launch(launch) => {
+                f.debug_struct("Launch").field("dims", &launch.dims).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for RecordedLaunch<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launch").field("dims", &self.dims).finish_non_exhaustive()
+    }
+}

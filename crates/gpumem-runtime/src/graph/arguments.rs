@@ -1,0 +1,260 @@
+//! What a graph is recorded with and launched with.
+
+use super::Sealed;
+use crate::{
+    ArrayBase, ArraySpec, Device, DeviceView, DeviceViewMut, IntoArraySpec, Layout, Storage, StorageMut,
+    device::Allocation,
+    recording::{GraphRecording, Region},
+    transfer::ArrayRef,
+};
+use gpumem_core::{Backend, Element, ErrorKind, LayoutError, MemoryKind, Result, Space};
+use gpumem_memory::track::Tracked;
+use ndarray::Dimension;
+use smallvec::SmallVec;
+use std::{fmt, marker::PhantomData, ops::Range};
+
+const OPERATION: &str = "record";
+/// Calls rely on the last bits of an address, as far as drivers and the host's copies look at them.
+pub(super) const CONGRUENT: usize = 16;
+
+/// The arrays of a launch.
+#[derive(Debug)]
+pub struct Places<'a, B: Backend>(pub(super) SmallVec<[ArrayRef<'a, B>; 8]>);
+
+/// What one parameter of a graph is recorded with: `&array` or `&mut array` for an array or a view, whose elements are not used,
+/// or [`reads`] and [`writes`] where there is no array yet.
+pub trait GraphParameter<B: Backend>: Sealed {
+    /// The type of the parameter, which is also that of the argument of a launch.
+    type Form;
+    /// What the body gets: a view.
+    type Inside<'g>;
+
+    #[doc(hidden)]
+    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>>;
+}
+
+/// What one parameter of a graph gets at a launch: `&array` or `&mut array`, with the shape and the strides that were recorded.
+pub trait GraphArgument<B: Backend>: GraphParameter<B> {
+    #[doc(hidden)]
+    fn bind<'a>(&'a self, to: &mut Places<'a, B>);
+}
+
+/// What all parameters of a graph are recorded with: a tuple of [`GraphParameter`]s.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what a graph is recorded with",
+    note = "that is a tuple of `&array`, `&mut array`, `reads(..)` and `writes(..)`, also of one: `(&array,)`"
+)]
+pub trait GraphParameters<B: Backend>: Sealed {
+    /// The types of the parameters.
+    type Form;
+    /// What the body gets: a tuple of views.
+    type Inside<'g>;
+
+    #[doc(hidden)]
+    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>>;
+}
+
+/// What all parameters of a graph get at a launch: a tuple of [`GraphArgument`]s.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what a graph is launched with",
+    note = "that is a tuple of `&array` and `&mut array`, also of one: `(&array,)`"
+)]
+pub trait GraphArguments<B: Backend>: GraphParameters<B> {
+    #[doc(hidden)]
+    fn bind<'a>(&'a self, to: &mut Places<'a, B>);
+}
+
+/// A parameter that is read.
+pub struct ReadForm<T, D>(PhantomData<fn(T, D)>);
+/// A parameter that may be written.
+pub struct WriteForm<T, D>(PhantomData<fn(T, D)>);
+
+/// An array that a graph reads, by its shape; made by [`reads`].
+#[derive(Debug, Clone)]
+pub struct Reads<T, D>(ArraySpec<D>, PhantomData<T>);
+/// An array that a graph may write, by its shape; made by [`writes`].
+#[derive(Debug, Clone)]
+pub struct Writes<T, D>(ArraySpec<D>, PhantomData<T>);
+
+/// Stands for an array that a graph reads, where there is none yet to record it with: its shape, with an order or strides if it is
+/// not packed in row-major order.
+pub fn reads<T: Element, S: IntoArraySpec>(spec: S) -> Reads<T, S::Dim> {
+    Reads(spec.into_spec(), PhantomData)
+}
+
+/// As [`reads`], for an array that the graph may write.
+pub fn writes<T: Element, S: IntoArraySpec>(spec: S) -> Writes<T, S::Dim> {
+    Writes(spec.into_spec(), PhantomData)
+}
+
+/// The layout of a parameter, and its memory.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    /// From the lowest byte on.
+    pub(super) layout: Layout,
+    /// `None` without elements.
+    pub(super) region: Option<usize>,
+    /// The address of an array has the recorded rest modulo this.
+    pub(super) align: usize,
+}
+
+/// Makes the views that a body gets.
+pub struct Recorder<'a, B: Backend> {
+    pub(super) device: &'a Device<B>,
+    pub(super) recording: &'a GraphRecording<B>,
+    pub(super) parameters: Vec<Parameter>,
+}
+
+impl<B: Backend> Recorder<'_, B> {
+    /// A view of memory that stands for that of an argument. `address` is that of the lowest byte of the array that was recorded.
+    fn view<S: Storage<Backend = B>, D: Dimension>(
+        &mut self,
+        layout: &Layout,
+        address: u64,
+    ) -> Result<ArrayBase<S, D>> {
+        let fail = |error: LayoutError| self.device.core().error(OPERATION, error);
+        let extent = layout.extent();
+        let layout = layout.clone().with_offset(layout.offset() - extent.start).map_err(fail)?;
+        let (bytes, align) = (extent.len(), align_of::<S::Elem>());
+        if bytes == 0 {
+            self.parameters.push(Parameter { layout: layout.clone(), region: None, align });
+            let memory = Allocation::empty(self.device, OPERATION, align, MemoryKind::Device)?;
+            return Ok(ArrayBase::over(memory, layout));
+        }
+        let align = align.max(CONGRUENT);
+        let address = self.recording.reserve_like(OPERATION, (bytes, align), address)?;
+        let memory = Allocation::recorded_at(self.device, address, bytes, MemoryKind::Device);
+        let region =
+            self.recording.add(memory.id(), Region::new(address, (bytes, align), MemoryKind::Device));
+        self.parameters.push(Parameter { layout: layout.clone(), region: Some(region), align });
+        Ok(ArrayBase::over(memory, layout))
+    }
+
+    fn of_spec<S: Storage<Backend = B>, D: Dimension>(
+        &mut self,
+        spec: &ArraySpec<D>,
+    ) -> Result<ArrayBase<S, D>> {
+        let layout = spec.aligned_layout(size_of::<S::Elem>(), align_of::<S::Elem>());
+        let layout = layout.map_err(|error| self.device.core().error(OPERATION, error))?;
+        self.view(&layout, 0)
+    }
+}
+
+/// Refuses memory that copies go to by the host's address: what was recorded goes by the device's.
+/// Returns [`InvalidArgument`](ErrorKind::InvalidArgument).
+pub(super) fn check_memory<B: Backend>(operation: &'static str, memory: &Allocation<B>) -> Result<()> {
+    match memory.endpoint().1 {
+        Space::Device(_) => Ok(()),
+        Space::Host => {
+            let why = "a graph takes arrays in memory of the device; it copies from and to other memory inside of it";
+            Err(memory.core().error(operation, ErrorKind::InvalidArgument { why }))
+        }
+    }
+}
+
+/// The address of the lowest byte of an array.
+pub(super) fn lowest<B: Backend>(memory: &Tracked<B>, extent: &Range<usize>) -> u64 {
+    memory.address().wrapping_add(extent.start as u64)
+}
+
+impl<S: Storage, D: Dimension> Sealed for &ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> GraphParameter<S::Backend> for &ArrayBase<S, D> {
+    type Form = ReadForm<S::Elem, D>;
+    type Inside<'g> = DeviceView<'g, S::Elem, D, S::Backend>;
+
+    fn record<'g>(&self, recorder: &mut Recorder<'_, S::Backend>) -> Result<Self::Inside<'g>> {
+        check_memory(OPERATION, &self.memory)?;
+        recorder.view(&self.layout, lowest(&self.memory, &self.layout.extent()))
+    }
+}
+impl<S: Storage, D: Dimension> GraphArgument<S::Backend> for &ArrayBase<S, D> {
+    fn bind<'a>(&'a self, to: &mut Places<'a, S::Backend>) {
+        to.0.push(self.place());
+    }
+}
+
+impl<S: StorageMut, D: Dimension> Sealed for &mut ArrayBase<S, D> {}
+impl<S: StorageMut, D: Dimension> GraphParameter<S::Backend> for &mut ArrayBase<S, D> {
+    type Form = WriteForm<S::Elem, D>;
+    type Inside<'g> = DeviceViewMut<'g, S::Elem, D, S::Backend>;
+
+    fn record<'g>(&self, recorder: &mut Recorder<'_, S::Backend>) -> Result<Self::Inside<'g>> {
+        check_memory(OPERATION, &self.memory)?;
+        recorder.view(&self.layout, lowest(&self.memory, &self.layout.extent()))
+    }
+}
+impl<S: StorageMut, D: Dimension> GraphArgument<S::Backend> for &mut ArrayBase<S, D> {
+    fn bind<'a>(&'a self, to: &mut Places<'a, S::Backend>) {
+        to.0.push(self.place());
+    }
+}
+
+impl<T, D> Sealed for Reads<T, D> {}
+impl<T: Element, D: Dimension, B: Backend> GraphParameter<B> for Reads<T, D> {
+    type Form = ReadForm<T, D>;
+    type Inside<'g> = DeviceView<'g, T, D, B>;
+
+    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
+        recorder.of_spec(&self.0)
+    }
+}
+
+impl<T, D> Sealed for Writes<T, D> {}
+impl<T: Element, D: Dimension, B: Backend> GraphParameter<B> for Writes<T, D> {
+    type Form = WriteForm<T, D>;
+    type Inside<'g> = DeviceViewMut<'g, T, D, B>;
+
+    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
+        recorder.of_spec(&self.0)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($one:ident)*))*) => {$(
+        impl<$($one: Sealed),*> Sealed for ($($one,)*) {}
+
+        #[diagnostic::do_not_recommend]
+        impl<BE: Backend, $($one: GraphParameter<BE>),*> GraphParameters<BE> for ($($one,)*) {
+            type Form = ($($one::Form,)*);
+            type Inside<'g> = ($($one::Inside<'g>,)*);
+
+            #[allow(non_snake_case, unused_variables, clippy::unused_unit)]
+            fn record<'g>(&self, recorder: &mut Recorder<'_, BE>) -> Result<Self::Inside<'g>> {
+                let ($($one,)*) = self;
+                Ok(($($one.record(recorder)?,)*))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<BE: Backend, $($one: GraphArgument<BE>),*> GraphArguments<BE> for ($($one,)*) {
+            #[allow(non_snake_case, unused_variables)]
+            fn bind<'a>(&'a self, to: &mut Places<'a, BE>) {
+                let ($($one,)*) = self;
+                $($one.bind(to);)*
+            }
+        }
+    )*};
+}
+tuples! {
+    () (A1) (A1 A2) (A1 A2 A3) (A1 A2 A3 A4) (A1 A2 A3 A4 A5) (A1 A2 A3 A4 A5 A6) (A1 A2 A3 A4 A5 A6 A7) (A1 A2 A3 A4 A5 A6 A7 A8)
+    (A1 A2 A3 A4 A5 A6 A7 A8 A9) (A1 A2 A3 A4 A5 A6 A7 A8 A9 A10) (A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11)
+    (A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12)
+}
+
+impl<T, D> fmt::Debug for ReadForm<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadForm")
+    }
+}
+
+impl<T, D> fmt::Debug for WriteForm<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteForm")
+    }
+}
+
+impl<B: Backend> fmt::Debug for Recorder<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("parameters", &self.parameters).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! The driver's graphs: one for each set of addresses that a graph was launched with lately.
+
+use super::{launch::Base, plan::Plan};
+use crate::{
+    Device,
+    device::{Allocation, AllocationRef},
+    key::Key,
+};
+use gpumem_core::{Backend, DriverDevice, ExecutableGraph, Result, Stream as _, StreamOptions};
+use gpumem_memory::{
+    memory::DeferredFree,
+    track::{Counters, Sink},
+};
+use parking_lot::Mutex;
+use std::{any::Any, sync::Arc};
+
+/// Most of them: in a loop the same blocks of memory come back, and each takes memory of the driver.
+const MOST: usize = 16;
+
+type Shared<B> = Arc<Mutex<Box<dyn ExecutableGraph<B>>>>;
+
+/// A graph of the driver.
+#[derive(Debug)]
+pub(super) struct Executable<B: Backend> {
+    bases: Box<[Base]>,
+    /// The driver's graphs are not synchronised.
+    pub(super) graph: Shared<B>,
+    /// Owns the graph as that of a kernel owns a loaded program: it is destroyed when its last launch is done, by the deferred queue.
+    /// After the other reference: that one is never the last.
+    pub(super) program: AllocationRef<B>,
+}
+
+impl<B: Backend> Clone for Executable<B> {
+    fn clone(&self) -> Self {
+        let (graph, program) = (self.graph.clone(), self.program.clone());
+        Self { bases: Box::default(), graph, program }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Executables<B: Backend> {
+    kept: Mutex<Kept<B>>,
+}
+
+#[derive(Debug)]
+struct Kept<B: Backend> {
+    /// The one that was used last comes last.
+    all: Vec<Executable<B>>,
+    /// Whether the backend has no graphs, or could not make one.
+    is_replayed: bool,
+}
+
+impl<B: Backend> Executables<B> {
+    pub(super) fn new() -> Self {
+        Self { kept: Mutex::new(Kept { all: Vec::new(), is_replayed: false }) }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.kept.lock().all.len()
+    }
+
+    /// The driver's graph for these addresses. `None` if the calls have to be enqueued one by one.
+    pub(super) fn get(&self, device: &Device<B>, plan: &Plan<B>, bases: &[Base]) -> Option<Executable<B>> {
+        if plan.steps.is_empty() {
+            return None;
+        }
+        let mut kept = self.kept.lock();
+        if kept.is_replayed {
+            return None;
+        }
+        if let Some(at) = kept.all.iter().position(|one| *one.bases == *bases) {
+            kept.all[at..].rotate_left(1);
+            return kept.all.last().cloned();
+        }
+        drop(kept);
+        // Not under the lock: the driver takes a while. Two threads may both make one.
+        let made = make(device, plan, bases).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a graph is enqueued call by call, because the driver could not make one");
+            None
+        });
+        let mut kept = self.kept.lock();
+        let Some(made) = made else {
+            kept.is_replayed = true;
+            return None;
+        };
+        let given = made.clone();
+        kept.all.push(made);
+        let oldest = (kept.all.len() > MOST).then(|| kept.all.remove(0));
+        drop(kept);
+        drop(oldest);
+        Some(given)
+    }
+}
+
+/// Captures the calls on a stream of its own. `None` if the backend has no graphs.
+fn make<B: Backend>(device: &Device<B>, plan: &Plan<B>, bases: &[Base]) -> Result<Option<Executable<B>>> {
+    let core = device.core();
+    let stream = core.note_loss(core.raw.create_stream(&StreamOptions::default()))?;
+    let captured = capture(plan, bases, &stream);
+    core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
+    let Some(graph) = core.note_loss(captured)? else { return Ok(None) };
+    let graph: Shared<B> = Arc::new(Mutex::new(graph));
+    // The programs of its kernels are loaded for as long as it is. They keep no device open, as what waits in a queue of the device
+    // must not.
+    let kernels: Vec<B::Kernel> = plan.kernels().cloned().collect();
+    let owned: Box<dyn Any + Send + Sync> = Box::new((graph.clone(), kernels));
+    // SAFETY: a launch notes itself in the program's log.
+    let key = unsafe { Key::new() };
+    let program = Allocation::program(key, device, owned, true);
+    Ok(Some(Executable { bases: bases.into(), graph, program }))
+}
+
+fn capture<B: Backend>(
+    plan: &Plan<B>,
+    bases: &[Base],
+    stream: &B::Stream,
+) -> Result<Option<Box<dyn ExecutableGraph<B>>>> {
+    if !stream.begin_capture()? {
+        return Ok(None);
+    }
+    // They are no calls of the driver that do anything.
+    let (counters, sink_stream) = (Counters::default(), stream);
+    let sink = Sink::Stream(sink_stream, &counters);
+    // SAFETY: nothing runs: the calls are captured.
+    let enqueued = unsafe { super::launch::enqueue(plan, bases, &sink, None) };
+    let captured = stream.end_capture();
+    enqueued.and(captured).map(Some)
+}

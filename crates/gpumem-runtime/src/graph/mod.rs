@@ -1,0 +1,210 @@
+//! Graphs: work that is recorded once and launched often.
+//!
+//! * [`recording`](crate::recording): what a body does is written down, over memory that only stands for that of each launch.
+//! * [`plan`]: what each launch does; [`arena`]: where the temporaries lie.
+//! * [`launch`]: binds the arguments, and enqueues everything as one piece of work; [`executables`] are the driver's graphs.
+//! * [`arguments`], [`results`]: what comes in, and what comes out.
+
+mod arena;
+mod arguments;
+mod executables;
+mod launch;
+mod plan;
+mod results;
+
+mod sealed {
+    /// The types of arguments and results of graphs.
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+pub use arguments::{
+    GraphArgument, GraphArguments, GraphParameter, GraphParameters, ReadForm, Reads, WriteForm, Writes,
+    reads, writes,
+};
+use results::Binder;
+pub use results::GraphResults;
+
+use crate::{Device, Stream, recording::GraphRecording};
+use arguments::{Places, Recorder};
+use executables::Executables;
+use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_memory::track::Timeline;
+use plan::Plan;
+use smallvec::SmallVec;
+use std::{
+    fmt,
+    marker::PhantomData,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
+
+/// Work that was recorded once and is launched often, with other arrays each time: [`Device::record`]. Cloning it is cheap and gives
+/// the same graph.
+///
+/// It keeps one block of memory for its temporaries, so its launches run one after the other, on whichever streams. Dropping it
+/// never waits.
+#[must_use = "a graph does nothing before it is launched"]
+pub struct Graph<P, R, B: Backend> {
+    inner: Arc<Inner<R, B>>,
+    parameters: PhantomData<fn(P)>,
+}
+
+struct Inner<R, B: Backend> {
+    plan: Plan<B>,
+    executables: Executables<B>,
+    /// What the body returned, over memory that stands for that of each launch.
+    results: R,
+    device: Device<B>,
+    generation: u64,
+}
+
+// As a device. Of the results nothing is used but their layouts.
+impl<R, B: Backend> UnwindSafe for Inner<R, B> {}
+impl<R, B: Backend> RefUnwindSafe for Inner<R, B> {}
+
+/// What a graph consists of: [`Graph::report`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct GraphReport {
+    /// Launches of kernels.
+    pub launches: usize,
+    /// Calls of the driver that copy.
+    pub copies: usize,
+    /// Calls of the driver that fill.
+    pub fills: usize,
+    /// Bytes of the block with the temporaries.
+    pub arena_bytes: usize,
+    /// Bytes of all temporaries together: those that are never alive at the same time share bytes of the arena.
+    pub temporary_bytes: usize,
+    /// Bytes of the host that the body uploaded, and that the graph keeps on the device.
+    pub constant_bytes: usize,
+    /// Graphs of the driver that are kept: one for each set of arrays of the last launches, at most 16. None where each launch
+    /// enqueues all calls one by one: on the host and on ROCm.
+    pub driver_graphs: usize,
+}
+
+impl<B: Backend> Device<B> {
+    /// Runs `body` once and records what it enqueues on its stream. Nothing of that is done before the graph is
+    /// [launched](Graph::launch).
+    ///
+    /// `like` has the shapes and strides of the arrays that each launch gets, as a tuple of `&array`, `&mut array`,
+    /// [`reads`](crate::reads) and [`writes`](crate::writes). `body` gets views in their places. It may use these, arrays that it
+    /// makes through its stream or its device, and values: these are recorded as they are, and so are elements that it uploads from
+    /// the host. What it returns are arrays of each launch.
+    ///
+    /// ```
+    /// # use gpumem_runtime::{reads, writes}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let stream = device.stream()?;
+    /// let shift = device.record((reads::<f32, _>(4), writes::<f32, _>(4)), |stream, (from, mut to)| {
+    ///     stream.copy_to_device(&mut to.slice_mut(ndarray::s![1..])?, &from.slice(ndarray::s![..3])?)?;
+    ///     stream.copy_to_host(&to)
+    /// })?;
+    /// let (from, mut to) = (device.to_device(&[1.0, 2.0, 3.0, 4.0f32])?, device.device_array::<f32, _>(4)?);
+    /// let host = shift.launch(&stream, (&from, &mut to))?; // returns at once
+    /// assert_eq!(host.view()?.to_vec(), [0.0, 1.0, 2.0, 3.0]); // waits for this launch
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the error of `body`. Work that a graph cannot record returns [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable)
+    /// there: waits and looks of the host, other arrays than those above, work of other libraries and of several ranks. Returns
+    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room for the temporaries.
+    pub fn record<A: GraphParameters<B>, R: GraphResults<B>>(
+        &self,
+        like: A,
+        body: impl for<'g> FnOnce(&'g Stream<B>, A::Inside<'g>) -> Result<R>,
+    ) -> Result<Graph<A::Form, R, B>> {
+        const OPERATION: &str = "record";
+        let core = self.core();
+        core.check(OPERATION)?;
+        if self.recording().is_some() {
+            return Err(core.error(OPERATION, ErrorKind::NotRecordable { what: "another recording" }));
+        }
+        let generation = core.generation();
+        let recording = GraphRecording::new(core.context());
+        // Also where the body fails or panics: its stream may be kept.
+        let recording = Closing(recording);
+        let timeline = Timeline::in_recording(core.context(), recording.0.clone());
+        let inside = self.for_recording(&timeline, &recording.0);
+        let stream = Stream::own(&inside, timeline);
+        let mut recorder = Recorder { device: &inside, recording: &recording.0, parameters: Vec::new() };
+        let views = like.record(&mut recorder)?;
+        let parameters = recorder.parameters;
+        let results = body(&stream, views)?;
+        let recorded = recording.0.close();
+        let mut regions = Vec::new();
+        results.bind(&mut Binder(&mut |memory| {
+            let region = recorded.numbers.get(&memory.id());
+            match region {
+                Some(region) => regions.push(*region),
+                None if memory.len() == 0 => {}
+                None => {
+                    let what = "a result from outside of the recording";
+                    return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
+                }
+            }
+            Ok(memory.clone())
+        }))?;
+        let plan = Plan::new(self, recorded, parameters, &regions)?;
+        let executables = Executables::new();
+        let inner = Inner { plan, executables, results, device: self.share(), generation };
+        Ok(Graph { inner: Arc::new(inner), parameters: PhantomData })
+    }
+}
+
+/// Ends a recording.
+struct Closing<B: Backend>(Arc<GraphRecording<B>>);
+
+impl<B: Backend> Drop for Closing<B> {
+    fn drop(&mut self) {
+        // Programs of kernels are dropped, without the lock.
+        drop(self.0.close());
+    }
+}
+
+impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
+    /// Returns what the graph consists of.
+    pub fn report(&self) -> GraphReport {
+        GraphReport { driver_graphs: self.inner.executables.len(), ..self.inner.plan.report }
+    }
+
+    /// Returns the device that the graph was recorded on.
+    pub fn device(&self) -> &Device<B> {
+        &self.inner.device
+    }
+
+    /// Enqueues everything that was recorded, as one piece of work, with these arrays: after all work on any stream that conflicts
+    /// with them, as a kernel's launch. Returns the results of this launch, whose contents come in stream order.
+    ///
+    /// If a part fails, the next wait returns [`AsynchronousFault`](ErrorKind::AsynchronousFault), and uses of what it was to write
+    /// return [`Poisoned`](ErrorKind::Poisoned), as for work that is enqueued by itself. No part after it runs then.
+    ///
+    /// # Errors
+    /// Returns one of these, most of which name the argument. Nothing has been enqueued then, but for the last.
+    /// * [`LayoutMismatch`](gpumem_core::LayoutError::LayoutMismatch) for an array with other shape or strides than were recorded,
+    ///   [`Misaligned`](gpumem_core::LayoutError::Misaligned) for one whose address has another rest modulo 16, or modulo the alignment of the
+    ///   elements if that is more
+    /// * [`WrongDevice`](ErrorKind::WrongDevice) for an array or a stream of another device, [`Stale`](ErrorKind::Stale) after a reset
+    /// * [`Overlap`](ErrorKind::Overlap) and [`Poisoned`](ErrorKind::Poisoned) as for a kernel's launch: an array that failed work was
+    ///   to write, and that the graph reads or writes
+    /// * [`OutOfMemory`](ErrorKind::OutOfMemory) if there is no room for the results
+    /// * [`Driver`](ErrorKind::Driver) if the driver reports a failure
+    pub fn launch<A: GraphArguments<B, Form = P>>(&self, stream: &Stream<B>, arguments: A) -> Result<R> {
+        let mut places = Places(SmallVec::new());
+        arguments.bind(&mut places);
+        launch::launch(&self.inner, stream, &places.0)
+    }
+}
+
+impl<P, R, B: Backend> Clone for Graph<P, R, B> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), parameters: PhantomData }
+    }
+}
+
+impl<P, R, B: Backend> fmt::Debug for Graph<P, R, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("report", &self.inner.plan.report).finish_non_exhaustive()
+    }
+}

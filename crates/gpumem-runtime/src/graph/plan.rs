@@ -1,0 +1,187 @@
+//! From a recording to what each launch does.
+
+use super::{
+    GraphReport,
+    arena::{self, Temporary},
+    arguments::Parameter,
+};
+use crate::{
+    Device, Layout, Order,
+    device::{Allocation, AllocationRef},
+    recording::{ALIGN, Recorded, Region, Step},
+    transfer::{self, ArrayRef, Upload},
+};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result};
+use gpumem_memory::track::Command;
+use ndarray::ArrayView1;
+
+const OPERATION: &str = "record";
+
+/// Where a region lies at a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Home {
+    /// In the array that is given for that parameter.
+    Argument(usize),
+    /// In the result of that number.
+    Result(usize),
+    /// In the arena, from there on.
+    Arena(usize),
+    /// In the constants, from there on.
+    Constants(usize),
+    /// Nowhere: nothing uses it.
+    Unused,
+}
+
+/// Memory of a result.
+#[derive(Debug)]
+pub(super) struct ResultMemory {
+    pub(super) bytes: usize,
+    pub(super) align: usize,
+    pub(super) kind: MemoryKind,
+    /// Whether the first work that uses it writes all of it.
+    pub(super) is_written: bool,
+}
+
+/// What each launch does.
+#[derive(Debug)]
+pub(super) struct Plan<B: Backend> {
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) homes: Vec<Home>,
+    pub(super) regions: Vec<Region>,
+    pub(super) results: Vec<ResultMemory>,
+    pub(super) steps: Vec<Step<B>>,
+    /// Whether the graph writes the region, or only reads it; `None` if it does neither.
+    pub(super) writes: Vec<Option<bool>>,
+    /// Whether a copy or a kernel reads the region.
+    pub(super) reads: Vec<bool>,
+    pub(super) arena: Option<AllocationRef<B>>,
+    pub(super) constants: Option<AllocationRef<B>>,
+    pub(super) report: GraphReport,
+}
+
+impl<B: Backend> Plan<B> {
+    /// The kernels of the launches.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &B::Kernel> {
+        let calls = self.steps.iter().flat_map(|step| &step.calls);
+        calls.filter_map(|call| match &call.command {
+            Command::Launch(launch) => Some(&launch.kernel),
+            _ => None,
+        })
+    }
+
+    /// The plan of a recording, whose results lie in these regions. Allocates the arena and uploads the constants.
+    /// Returns [`OutOfMemory`](ErrorKind::OutOfMemory), and [`NotRecordable`](ErrorKind::NotRecordable) for page-locked memory
+    /// that is no result.
+    pub(super) fn new(
+        device: &Device<B>,
+        recorded: Recorded<B>,
+        parameters: Vec<Parameter>,
+        results: &[usize],
+    ) -> Result<Self> {
+        let Recorded { regions, steps, .. } = recorded;
+        let mut writes: Vec<Option<bool>> = vec![None; regions.len()];
+        let mut reads = vec![false; regions.len()];
+        let mut lives: Vec<Option<(usize, usize)>> = vec![None; regions.len()];
+        for (at, step) in steps.iter().enumerate() {
+            for used in &step.uses {
+                reads[used.region] |= !used.write;
+                let (writes, lives) = (&mut writes[used.region], &mut lives[used.region]);
+                *writes = Some(writes.unwrap_or_default() || used.write);
+                *lives = Some((lives.map_or(at, |(first, _)| first), at));
+            }
+        }
+        let mut homes = vec![Home::Unused; regions.len()];
+        for (at, parameter) in parameters.iter().enumerate() {
+            parameter.region.into_iter().for_each(|region| homes[region] = Home::Argument(at));
+        }
+        results.iter().enumerate().for_each(|(at, region)| homes[*region] = Home::Result(at));
+        let is_inside = |region: &usize| homes[*region] == Home::Unused && lives[*region].is_some();
+        let inside: Vec<usize> = (0..regions.len()).filter(is_inside).collect();
+        let (constants, temporaries): (Vec<_>, Vec<_>) =
+            inside.into_iter().partition(|region| regions[*region].constant.is_some());
+        if temporaries.iter().any(|region| regions[*region].kind != MemoryKind::Device) {
+            let what = "a page-locked array that the body does not return";
+            return Err(device.core().error(OPERATION, ErrorKind::NotRecordable { what }));
+        }
+        let of = |region: &usize| {
+            let (first, last) = lives[*region].unwrap_or_default();
+            Temporary { bytes: regions[*region].bytes, lives: first..=last }
+        };
+        let all: Vec<Temporary> = temporaries.iter().map(of).collect();
+        let align = temporaries.iter().map(|region| regions[*region].align).max().unwrap_or(ALIGN);
+        let (starts, arena_bytes) = arena::plan(&all, align).ok_or_else(|| too_large(device))?;
+        for (region, start) in temporaries.iter().zip(starts) {
+            homes[*region] = Home::Arena(start);
+        }
+        let mut bytes: Vec<u8> = Vec::new();
+        for region in constants {
+            bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+            homes[region] = Home::Constants(bytes.len());
+            bytes.extend_from_slice(regions[region].constant.as_deref().unwrap_or_default());
+        }
+        let arena = (arena_bytes > 0).then(|| Allocation::new(device, OPERATION, arena_bytes, align));
+        let mut plan = Self {
+            report: GraphReport::of(&steps, arena_bytes, all.iter().map(|one| one.bytes).sum(), bytes.len()),
+            results: results.iter().map(|region| result(&regions, &steps, *region)).collect(),
+            arena: arena.transpose()?,
+            constants: upload(device, &bytes)?,
+            parameters,
+            homes,
+            regions,
+            steps,
+            writes,
+            reads,
+        };
+        // The bytes are on the device.
+        plan.regions.iter_mut().for_each(|region| drop(region.constant.take()));
+        Ok(plan)
+    }
+}
+
+fn result<B: Backend>(regions: &[Region], steps: &[Step<B>], region: usize) -> ResultMemory {
+    let Region { bytes, align, kind, .. } = regions[region];
+    let first = steps.iter().find_map(|step| {
+        let mut used = step.uses.iter().filter(|used| used.region == region);
+        let first = used.next()?;
+        Some(used.next().is_none() && first.write && step.writes_all && first.extent == (0..bytes))
+    });
+    ResultMemory { bytes, align, kind, is_written: first == Some(true) }
+}
+
+/// Memory of the device with these bytes.
+fn upload<B: Backend>(device: &Device<B>, bytes: &[u8]) -> Result<Option<AllocationRef<B>>> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let memory = Allocation::new(device, OPERATION, bytes.len(), ALIGN)?;
+    let layout =
+        Layout::packed(&[bytes.len()], 1, Order::C).map_err(|error| device.core().error(OPERATION, error))?;
+    let (view, place) = (ArrayView1::from(bytes), ArrayRef::new(&memory, &layout));
+    transfer::upload(&device.default_timeline()?, OPERATION, &view, place, Upload::Blocking, None)?;
+    Ok(Some(memory))
+}
+
+#[cold]
+fn too_large<B: Backend>(device: &Device<B>) -> Error {
+    let kind = ErrorKind::out_of_memory(usize::MAX, "device", MemoryInfo { free: 0, total: 0 });
+    device.core().error(OPERATION, kind)
+}
+
+impl GraphReport {
+    fn of<B: Backend>(
+        steps: &[Step<B>],
+        arena_bytes: usize,
+        temporary_bytes: usize,
+        constant_bytes: usize,
+    ) -> Self {
+        let mut report = Self { arena_bytes, temporary_bytes, constant_bytes, ..Self::default() };
+        for call in steps.iter().flat_map(|step| &step.calls) {
+            match call.command {
+                Command::Launch(_) => report.launches += 1,
+                Command::Fill(_) => report.fills += 1,
+                Command::Copy(_) | Command::CopyStrided(_) => report.copies += 1,
+            }
+        }
+        report
+    }
+}

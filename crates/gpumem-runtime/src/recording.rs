@@ -1,0 +1,324 @@
+//! The recording of a graph: memory that stands for that of each launch, and what a body enqueues.
+
+use gpumem_core::{
+    Backend, CopyRegion, DriverDevice, Error, ErrorKind, MemoryInfo, MemoryKind, Result, Space,
+};
+use gpumem_memory::track::{Access, Command, DeviceContext, Recording, Work};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::{
+    collections::HashMap,
+    mem,
+    ops::Range,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
+
+/// Where the addresses of recorded memory begin. No processor and no GPU has memory there: neither with all bits nor without
+/// the highest eight, which some ignore.
+const FIRST: u64 = 1 << 62 | 1 << 54;
+/// Bytes of one allocation, and of all together. Beyond there is no memory to launch the graph with.
+const MOST: usize = 1 << 50;
+/// Recorded memory begins at a multiple of it, but for arguments.
+pub(crate) const ALIGN: usize = 256;
+
+/// Memory that stands for that of each launch.
+#[derive(Debug)]
+pub(crate) struct Region {
+    /// Its address while it is recorded.
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+    /// What the address is a multiple of, for memory that the recording makes.
+    pub(crate) align: usize,
+    pub(crate) kind: MemoryKind,
+    /// Elements of the host that were uploaded to it.
+    pub(crate) constant: Option<Box<[u8]>>,
+}
+
+impl Region {
+    pub(crate) fn new(address: u64, (bytes, align): (usize, usize), kind: MemoryKind) -> Self {
+        Self { address, bytes, align: align.max(ALIGN), kind, constant: None }
+    }
+}
+
+/// A use of a region by a step.
+#[derive(Debug, Clone)]
+pub(crate) struct RegionUse {
+    pub(crate) region: usize,
+    pub(crate) extent: Range<usize>,
+    pub(crate) write: bool,
+}
+
+/// Where a call has an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Source,
+    Destination,
+    /// The first bytes of that argument.
+    Argument(usize),
+}
+
+/// An address in a call, which each launch replaces.
+#[derive(Debug, Clone)]
+pub(crate) struct Relocation {
+    pub(crate) place: Place,
+    pub(crate) region: usize,
+    /// Bytes from the beginning of the region.
+    pub(crate) offset: u64,
+    /// Whether it is the host's address.
+    pub(crate) by_host: bool,
+}
+
+/// A call of the driver, with its addresses.
+#[derive(Debug)]
+pub(crate) struct Call<B: Backend> {
+    pub(crate) command: Command<B>,
+    pub(crate) relocations: SmallVec<[Relocation; 4]>,
+}
+
+/// A piece of work as it was submitted.
+#[derive(Debug)]
+pub(crate) struct Step<B: Backend> {
+    pub(crate) uses: SmallVec<[RegionUse; 4]>,
+    pub(crate) calls: Vec<Call<B>>,
+    /// Whether it writes every byte of what it names for writing.
+    pub(crate) writes_all: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Recorded<B: Backend> {
+    pub(crate) regions: Vec<Region>,
+    /// The region of each allocation, by its number.
+    pub(crate) numbers: HashMap<u64, usize>,
+    pub(crate) steps: Vec<Step<B>>,
+    next: u64,
+    is_open: bool,
+}
+
+/// A recording that goes on, or has ended.
+#[derive(Debug)]
+pub(crate) struct GraphRecording<B: Backend> {
+    context: Arc<DeviceContext<B>>,
+    /// Nothing is called under it.
+    state: Mutex<Recorded<B>>,
+}
+
+// As a device.
+impl<B: Backend> UnwindSafe for GraphRecording<B> {}
+impl<B: Backend> RefUnwindSafe for GraphRecording<B> {}
+
+impl<B: Backend> GraphRecording<B> {
+    pub(crate) fn new(context: &Arc<DeviceContext<B>>) -> Arc<Self> {
+        let state = Recorded {
+            regions: Vec::new(),
+            numbers: HashMap::new(),
+            steps: Vec::new(),
+            next: FIRST,
+            is_open: true,
+        };
+        Arc::new(Self { context: context.clone(), state: Mutex::new(state) })
+    }
+
+    /// Ends the recording. Returns what it has.
+    pub(crate) fn close(&self) -> Recorded<B> {
+        let mut state = self.state.lock();
+        let (regions, numbers, steps) =
+            (mem::take(&mut state.regions), mem::take(&mut state.numbers), mem::take(&mut state.steps));
+        state.is_open = false;
+        Recorded { regions, numbers, steps, next: 0, is_open: false }
+    }
+
+    /// An address for memory that is recorded.
+    /// Returns [`NotRecordable`](ErrorKind::NotRecordable) for a kind of memory that is not.
+    pub(crate) fn reserve(
+        &self,
+        operation: &'static str,
+        (bytes, align): (usize, usize),
+        kind: MemoryKind,
+    ) -> Result<u64> {
+        if !matches!(kind, MemoryKind::Device | MemoryKind::Pinned) {
+            let what = "mapped and managed arrays";
+            return Err(self.context.error(operation, ErrorKind::NotRecordable { what }));
+        }
+        self.reserve_from(operation, (bytes, align.max(ALIGN)), 0)
+    }
+
+    /// As [`reserve`](Self::reserve), for an argument: the address has the same rest modulo `align` as `like`, and never modulo
+    /// twice that. So nothing in the body can rely on more than each launch has.
+    pub(crate) fn reserve_like(
+        &self,
+        operation: &'static str,
+        (bytes, align): (usize, usize),
+        like: u64,
+    ) -> Result<u64> {
+        let from = align as u64 + like % align as u64;
+        self.reserve_from(operation, (bytes, align.saturating_mul(2)), from)
+    }
+
+    /// An address `from` bytes after a multiple of `align`.
+    fn reserve_from(
+        &self,
+        operation: &'static str,
+        (bytes, align): (usize, usize),
+        from: u64,
+    ) -> Result<u64> {
+        let mut state = self.state.lock();
+        if !state.is_open {
+            return Err(self.context.error(operation, ErrorKind::OfRecording { what: "device" }));
+        }
+        let start = state.next.next_multiple_of(align.clamp(ALIGN, MOST) as u64) + from;
+        let end = start.checked_add(bytes as u64 + ALIGN as u64);
+        match end.filter(|end| bytes <= MOST && align <= MOST && *end <= FIRST + MOST as u64) {
+            Some(end) => {
+                state.next = end;
+                Ok(start)
+            }
+            None => {
+                let kind = ErrorKind::out_of_memory(bytes, "device", MemoryInfo { free: 0, total: 0 });
+                Err(self.context.error(operation, kind))
+            }
+        }
+    }
+
+    /// Adds memory at an address that was reserved, by the number of its allocation. Returns the number of its region.
+    pub(crate) fn add(&self, allocation: u64, region: Region) -> usize {
+        let mut state = self.state.lock();
+        let number = state.regions.len();
+        state.regions.push(region);
+        state.numbers.insert(allocation, number);
+        number
+    }
+
+    /// Takes elements of the host for memory of the recording.
+    pub(crate) fn keep(&self, allocation: u64, elements: Box<[u8]>) {
+        if let Some(region) = self.state.lock().region_of(allocation) {
+            region.constant = Some(elements);
+        }
+    }
+
+    fn refuse(&self, operation: &'static str, what: &'static str, hint: &'static str) -> Error {
+        self.context.error(operation, ErrorKind::NotRecordable { what }).with_hint(hint)
+    }
+}
+
+impl<B: Backend> Recorded<B> {
+    fn region_of(&mut self, allocation: u64) -> Option<&mut Region> {
+        let number = *self.numbers.get(&allocation)?;
+        self.regions.get_mut(number)
+    }
+
+    /// The region of the step's uses that has an address.
+    fn locate(&self, uses: &[RegionUse], address: u64, place: Place, by_host: bool) -> Option<Relocation> {
+        uses.iter().find_map(|used| {
+            let region = self.regions.get(used.region)?;
+            let offset = address.checked_sub(region.address)?;
+            let is_within = offset < region.bytes as u64;
+            is_within.then_some(Relocation { place, region: used.region, offset, by_host })
+        })
+    }
+
+    /// Where a call has addresses. `None` if one of them is of no use.
+    fn relocations(
+        &self,
+        uses: &[RegionUse],
+        arguments: &[(usize, usize)],
+        command: &Command<B>,
+        direct: bool,
+    ) -> Option<SmallVec<[Relocation; 4]>> {
+        let both = |source: (u64, Space), destination: (u64, Space), by_host: bool| {
+            let is_host = |space| by_host && space == Space::Host;
+            let source = self.locate(uses, source.0, Place::Source, is_host(source.1))?;
+            let destination = self.locate(uses, destination.0, Place::Destination, is_host(destination.1))?;
+            Some(SmallVec::from_iter([source, destination]))
+        };
+        match command {
+            Command::Copy(CopyRegion { source, destination, .. }) => {
+                both((source.address, source.space), (destination.address, destination.space), true)
+            }
+            Command::CopyStrided(copy) => both(copy.source, copy.destination, direct),
+            Command::Fill(fill) => {
+                Some(SmallVec::from_iter([self.locate(uses, fill.address, Place::Destination, false)?]))
+            }
+            Command::Launch(launch) => arguments
+                .iter()
+                .map(|(argument, used)| {
+                    let bytes = launch.arguments.get(*argument)?.first_chunk()?;
+                    let address = u64::from_ne_bytes(*bytes);
+                    self.locate(uses.get(*used..)?.get(..1)?, address, Place::Argument(*argument), false)
+                })
+                .collect(),
+        }
+    }
+}
+
+impl<B: Backend> Recording<B> for GraphRecording<B> {
+    fn admit(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+        if matches!(work, Work::Collective | Work::Foreign) {
+            let hint = "enqueue it on the stream between two launches";
+            return Err(self.refuse(operation, "work of other libraries and of several ranks", hint));
+        }
+        let state = self.state.lock();
+        if !state.is_open {
+            return Err(self.context.error(operation, ErrorKind::OfRecording { what: "stream" }));
+        }
+        // Memory without bytes is used by no work.
+        for Access { memory, .. } in accesses.iter().filter(|access| access.memory.len() > 0) {
+            if !state.numbers.contains_key(&memory.id()) {
+                return Err(match memory.is_recorded() {
+                    true => self.context.error(operation, ErrorKind::OfRecording { what: "array" }),
+                    false => {
+                        let hint = "give it to `record`, and to each launch, as an argument";
+                        self.refuse(operation, "an array from outside of the recording", hint)
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn record(
+        &self,
+        work: Work,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        commands: Vec<Command<B>>,
+    ) -> Result<()> {
+        // Strided copies go by the host's addresses there.
+        let direct = self.context.raw.capabilities().pageable_direct;
+        let mut state = self.state.lock();
+        // It may have ended since the work was admitted.
+        if !state.is_open {
+            return Err(self.context.error(operation, ErrorKind::OfRecording { what: "stream" }));
+        }
+        let (mut uses, mut arguments) = (SmallVec::new(), SmallVec::<[_; 4]>::new());
+        let mut writes_all = work == Work::Transfer;
+        for access in accesses {
+            let Some(region) = state.numbers.get(&access.memory.id()) else {
+                if access.memory.len() == 0 {
+                    continue;
+                }
+                return Err(self.context.error(operation, ErrorKind::OfRecording { what: "array" }));
+            };
+            let used = RegionUse { region: *region, extent: access.extent.clone(), write: access.write };
+            // The elements may lie apart.
+            writes_all &=
+                !access.write || access.elements().is_none_or(|elements| elements.packed_len().is_some());
+            arguments.extend(access.argument().map(|argument| (argument, uses.len())));
+            uses.push(used);
+        }
+        let is_launch = commands.iter().any(|command| matches!(command, Command::Launch(_)));
+        if is_launch && arguments.len() < uses.len() {
+            return Err(self
+                .context
+                .error(operation, ErrorKind::NotRecordable { what: "arrays of the host as arguments" }));
+        }
+        let calls = commands.into_iter().map(|command| {
+            let relocations = state.relocations(&uses, &arguments, &command, direct);
+            let missing = || self.context.error(operation, ErrorKind::NotRecordable { what: "this memory" });
+            Ok(Call { relocations: relocations.ok_or_else(missing)?, command })
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        state.steps.push(Step { uses, calls, writes_all });
+        Ok(())
+    }
+}
