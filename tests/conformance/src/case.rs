@@ -34,6 +34,8 @@ pub enum Level {
     Kernel = 12,
     /// Memory that failed work was to write.
     Failures = 13,
+    /// Graphs.
+    Graphs = 14,
 }
 
 impl Level {
@@ -58,6 +60,7 @@ impl Level {
             Level::Interchange => "11_interchange",
             Level::Kernel => "12_kernel",
             Level::Failures => "13_failures",
+            Level::Graphs => "14_graphs",
         }
     }
 }

@@ -28,6 +28,7 @@ mod l12_prelude;
 mod l12_programs;
 mod l12_sizes;
 mod l13_failures;
+mod l14_graphs;
 mod tools;
 
 use crate::Case;
@@ -64,6 +65,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_programs::cases(),
         l12_sizes::cases(),
         l13_failures::cases(),
+        l14_graphs::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

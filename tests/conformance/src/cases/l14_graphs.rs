@@ -1,0 +1,664 @@
+//! Graphs: a launch does what the recorded calls would have done, with the arrays of that launch.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic of a case is its failure")]
+
+use super::tools::{elements, fail, load, same};
+use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
+use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
+use gpumem_kernel::{Kernel, KernelDef, Own, Slice, SliceMut, WorkItemIds, config_for_items};
+use gpumem_ops::ArrayOps;
+use gpumem_runtime::{DeviceArray, Stream, reads, writes};
+use ndarray::{Array1, Array2, Ix1, array, s};
+use std::{sync::Mutex, thread};
+
+mod facade {
+    pub(super) use gpumem_kernel as kernel;
+}
+
+cases! { Level::Graphs;
+    nothing_runs_before_a_launch,
+    a_launch_does_what_the_calls_do,
+    results_are_those_of_their_launch,
+    launches_are_ordered_with_all_other_work,
+    results_and_arguments_go_from_stream_to_stream,
+    one_graph_on_many_streams_and_threads,
+    copies_of_any_layout_are_recorded,
+    fills_of_any_value_are_recorded,
+    elements_of_the_host_are_kept,
+    operations_are_recorded,
+    streams_inside_are_recorded,
+    temporaries_in_turn_share_memory,
+    an_argument_has_the_recorded_layout,
+    what_cannot_be_recorded_is_refused,
+    what_escapes_is_refused,
+    a_body_that_fails_leaves_nothing,
+    a_graph_is_dropped_in_flight,
+    memory_stays_flat,
+    arrays_without_elements_are_arguments,
+    a_reset_ends_a_graph,
+    a_failing_kernel_poisons_what_it_was_to_write,
+    a_body_relies_on_no_more_than_a_launch_has,
+}
+
+type Axpy = (f32, Slice<f32>, Own<f32>);
+
+#[gpumem_macros::kernel(crate = self::facade)]
+fn graph_axpy(a: f32, x: Slice<f32>, y: Own<f32>) {
+    let at = global_id(0);
+    if at < x.len() {
+        y[own()] = a * x[at] + y[own()];
+    }
+}
+
+/// `y = a * x + y`, or a skip where the device takes no kernels.
+fn axpy<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Axpy, B>> {
+    load(lab, &graph_axpy())
+}
+
+fn floats(len: usize) -> Array1<f32> {
+    Array1::from_shape_fn(len, |at| (at % 1000) as f32 * 0.25 - 20.0)
+}
+
+fn grid(len: usize) -> gpumem_core::LaunchConfig {
+    config_for_items([len, 1, 1], [64, 1, 1])
+}
+
+const LEN: usize = 1000;
+
+fn nothing_runs_before_a_launch<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let (x, mut y) = (device.to_device(&floats(LEN))?, device.to_device(&floats(LEN))?);
+    device.synchronize()?;
+    let before = device.counters();
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+        kernel.launch(stream, &grid(LEN), (2.0f32, &x, &mut y))?;
+        stream.fill(&mut y.slice_mut(s![..10])?, 0.0)?;
+        stream.copy_to_device(&mut y.slice_mut(s![10..20])?, &x.slice(s![..10])?)
+    })?;
+    let after = device.counters();
+    assert_eq!((before.fills, before.copies), (after.fills, after.copies));
+    same(y.copy_to_host()?.view(), floats(LEN).view());
+    let report = graph.report();
+    assert_eq!((report.launches, report.fills, report.copies), (1, 1, 1));
+    assert_eq!((report.arena_bytes, report.constant_bytes), (0, 0));
+    Ok(())
+}
+
+fn a_launch_does_what_the_calls_do<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    let body = |stream: &Stream<B>, x: &DeviceArray<f32, Ix1, B>, y: &mut DeviceArray<f32, Ix1, B>| {
+        kernel.launch(stream, &grid(LEN), (2.0f32, x, &mut *y))?;
+        let twice = stream.to_device(&*y)?;
+        kernel.launch(stream, &grid(LEN), (0.5f32, &twice, &mut *y))?;
+        Ok::<_, gpumem_core::Error>(twice)
+    };
+    let (x, mut expected) = (device.to_device(&floats(LEN))?, device.to_device(&floats(LEN))?);
+    let mut y = device.to_device(&floats(LEN))?;
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+        kernel.launch(stream, &grid(LEN), (2.0f32, &x, &mut y))?;
+        let twice = stream.to_device(&y)?;
+        kernel.launch(stream, &grid(LEN), (0.5f32, &twice, &mut y))?;
+        Ok(twice)
+    })?;
+    for _ in 0..3 {
+        let (found, right) = (graph.launch(&stream, (&x, &mut y))?, body(&stream, &x, &mut expected)?);
+        same(found.copy_to_host()?.view(), right.copy_to_host()?.view());
+        same(y.copy_to_host()?.view(), expected.copy_to_host()?.view());
+    }
+    // Other arrays, and no array at all where there is a specification.
+    let graph = device.record((reads::<f32, _>(LEN), writes::<f32, _>(LEN)), |stream, (x, mut y)| {
+        kernel.launch(stream, &grid(LEN), (1.0f32, &x, &mut y))
+    })?;
+    for seed in 0..20 {
+        let (x, mut y) = (device.to_device(&(floats(LEN) + seed as f32))?, device.to_device(&floats(LEN))?);
+        graph.launch(&stream, (&x, &mut y))?;
+        same(y.copy_to_host()?.view(), (2.0 * floats(LEN) + seed as f32).view());
+    }
+    Ok(())
+}
+
+fn results_are_those_of_their_launch<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let mut x = device.to_device(&[0u32; 64])?;
+    let graph = device.record((&x,), |stream, (x,)| {
+        let copy = stream.to_device(&x)?;
+        Ok((copy, stream.copy_to_host(&x)?, vec![stream.to_device(&x.slice(s![..;2])?)?]))
+    })?;
+    let mut all = Vec::new();
+    for round in 0..10u32 {
+        lab.delay(&stream)?;
+        stream.fill(&mut x, round)?;
+        all.push(graph.launch(&stream, (&x,))?);
+    }
+    drop(graph);
+    for (round, (copy, pinned, parts)) in all.into_iter().enumerate() {
+        let expected = Array1::from_elem(64, round as u32);
+        same(pinned.view()?, expected.view());
+        same(copy.copy_to_host()?.view(), expected.view());
+        same(parts[0].copy_to_host()?.view(), expected.slice(s![..32]));
+    }
+    // An array of the host that nothing writes.
+    let graph = device.record((), |stream, ()| stream.device().pinned_array::<u32, _>(5))?;
+    same(graph.launch(&stream, ())?.view()?, Array1::zeros(5).view());
+    Ok(())
+}
+
+fn launches_are_ordered_with_all_other_work<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let (one, two, three) = (device.stream()?, device.stream()?, device.stream()?);
+    let (mut x, mut y) = (device.to_device(&[0u32; 256])?, device.to_device(&[0u32; 256])?);
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+        let inside = stream.to_device(&x)?;
+        stream.copy_to_device(&mut y, &inside)
+    })?;
+    for round in 1..20u32 {
+        // What it reads is written late, and what it writes is read late, on other streams.
+        lab.delay(&one)?;
+        one.fill(&mut x, round)?;
+        graph.launch(&two, (&x, &mut y))?;
+        one.fill(&mut x, 0)?;
+        let back = three.copy_to_host(&y)?;
+        three.fill(&mut y, 0)?;
+        same(back.view()?, Array1::from_elem(256, round).view());
+    }
+    Ok(())
+}
+
+fn results_and_arguments_go_from_stream_to_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let (one, two) = (device.stream()?, device.stream()?);
+    let step = device.record((reads::<u32, _>(512),), |stream, (x,)| {
+        let mut next = stream.device_array::<u32, _>(512)?;
+        stream.copy_to_device(&mut next.slice_mut(s![1..])?, &x.slice(s![..511])?)?;
+        Ok(next)
+    })?;
+    let mut x = device.to_device(&Array1::from_iter(1..=512u32))?;
+    for round in 0..16 {
+        let stream = if round % 2 == 0 { &one } else { &two };
+        if round % 5 == 0 {
+            lab.delay(stream)?;
+        }
+        // The array of the round before is dropped with work in flight.
+        x = step.launch(stream, (&x,))?;
+    }
+    let expected = Array1::from_shape_fn(512, |at| (at as u32 + 1).saturating_sub(16));
+    same(x.copy_to_host()?.view(), expected.view());
+    Ok(())
+}
+
+fn one_graph_on_many_streams_and_threads<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let graph = device.record((reads::<u32, _>(LEN),), |stream, (x,)| {
+        // Through a temporary, which all launches share.
+        let inside = stream.to_device(&x)?;
+        let twice = stream.to_device(&inside.slice(s![..;-1])?)?;
+        stream.to_device(&twice)
+    })?;
+    assert!(graph.report().arena_bytes >= 2 * LEN * 4);
+    let streams = [device.stream()?, device.stream()?, device.stream()?];
+    let failed = Mutex::new(None);
+    thread::scope(|scope| {
+        for thread in 0..3u32 {
+            let (graph, streams, failed, device) = (graph.clone(), &streams, &failed, device.clone());
+            scope.spawn(move || {
+                let run = || -> Result<()> {
+                    let mut all = Vec::new();
+                    for round in 0..15u32 {
+                        let values = Array1::from_shape_fn(LEN, |at| at as u32 + 1000 * round + thread);
+                        let x = device.to_device(&values)?;
+                        let stream = &streams[(round as usize + thread as usize) % streams.len()];
+                        all.push((values, graph.launch(stream, (&x,))?));
+                    }
+                    for (values, found) in all {
+                        same(found.copy_to_host()?.view(), values.slice(s![..;-1]));
+                    }
+                    Ok(())
+                };
+                if let Err(error) = run() {
+                    *failed.lock().unwrap() = Some(error);
+                }
+            });
+        }
+    });
+    match failed.into_inner().unwrap() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+fn copies_of_any_layout_are_recorded<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let host = Array2::from_shape_vec((24, 32), elements::<u32>(24 * 32)).unwrap();
+    let (x, mut y) = (device.to_device(&host)?, device.to_device(&Array2::<u32>::zeros((32, 24)))?);
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+        stream.copy_to_device(&mut y, &x.t())?;
+        let packed = stream.to_device(&x.slice(s![..;2, ..;-3])?)?;
+        stream.assign(&mut y.slice_mut(s![4..6, ..])?, &x.slice(s![0, ..24])?)?;
+        let back = stream.copy_to_host(&packed)?;
+        Ok((packed, back))
+    })?;
+    let (packed, back) = graph.launch(&stream, (&x, &mut y))?;
+    let mut expected = host.t().to_owned();
+    expected.slice_mut(s![4..6, ..]).assign(&host.slice(s![0, ..24]));
+    same(y.copy_to_host()?.view(), expected.view());
+    same(packed.copy_to_host()?.view(), host.slice(s![..;2, ..;-3]));
+    same(back.view()?, host.slice(s![..;2, ..;-3]));
+    // Views as arguments: any strides, if they are those that were recorded.
+    let graph = device.record((&x.slice(s![..;-2, 3..;4])?,), |stream, (x,)| stream.to_device(&x))?;
+    let found = graph.launch(&stream, (&x.slice(s![..;-2, 3..;4])?,))?;
+    same(found.copy_to_host()?.view(), host.slice(s![..;-2, 3..;4]));
+    Ok(())
+}
+
+fn fills_of_any_value_are_recorded<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let mut x = device.device_array::<f64, _>((8, 16))?;
+    let mut y = device.device_array::<[u8; 3], _>(100)?;
+    let graph = device.record((&mut x, &mut y), |stream, (mut x, mut y)| {
+        stream.fill(&mut x, 0.1)?;
+        stream.fill(&mut x.slice_mut(s![..;2, 3..9])?, -0.0)?;
+        stream.fill(&mut y, [1, 2, 3])?;
+        stream.fill(&mut x, 0.1)?;
+        stream.fill(&mut x.slice_mut(s![1..3, ..])?, 7.5)
+    })?;
+    graph.launch(&stream, (&mut x, &mut y))?;
+    let mut expected = Array2::from_elem((8, 16), 0.1);
+    expected.slice_mut(s![1..3, ..]).fill(7.5);
+    same(x.copy_to_host()?.view(), expected.view());
+    same(y.copy_to_host()?.view(), Array1::from_elem(100, [1, 2, 3]).view());
+    Ok(())
+}
+
+fn elements_of_the_host_are_kept<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let graph = device.record((), |stream, ()| {
+        let large = elements::<u32>(300_000);
+        let turned = Array2::from_shape_vec((3, 4), elements::<u16>(12)).unwrap();
+        let results = (stream.to_device(&large)?, stream.to_device(&turned.t())?);
+        // The graph has its own copies.
+        drop((large, turned));
+        Ok(results)
+    })?;
+    assert_eq!(graph.report().constant_bytes, 300_000usize.next_multiple_of(64) * 4 + 24);
+    for _ in 0..3 {
+        let (large, turned) = graph.launch(&stream, ())?;
+        same(large.copy_to_host()?.view(), Array1::from(elements::<u32>(300_000)).view());
+        let host = Array2::from_shape_vec((3, 4), elements::<u16>(12)).unwrap();
+        same(turned.copy_to_host()?.view(), host.t());
+        // Results belong to the caller, and the next launch does not see what becomes of them.
+        drop((large, turned));
+    }
+    Ok(())
+}
+
+fn operations_are_recorded<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let host = Array1::from_shape_fn(70_000, |at| (at % 97) as i64 - 40);
+    let x = device.to_device(&host)?;
+    let graph = device.record((&x,), |stream, (x,)| {
+        let on = x.on(stream);
+        Ok((on.sum()?, on.inclusive_scan(0)?, on.argmax()?, stream.copy_to_host(&on.max()?)?))
+    });
+    let graph = match graph {
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {
+            return skip(error);
+        }
+        graph => graph?,
+    };
+    for _ in 0..3 {
+        lab.delay(&stream)?;
+        let (sum, scan, place, greatest) = graph.launch(&stream, (&x,))?;
+        assert_eq!(sum.read()?, host.sum());
+        let mut running = 0;
+        same(
+            scan.copy_to_host()?.view(),
+            host.mapv(|value| {
+                running += value;
+                running
+            })
+            .view(),
+        );
+        assert_eq!((place.read()?, greatest.view()?[()]), (96, 56));
+    }
+    Ok(())
+}
+
+fn streams_inside_are_recorded<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let (x, mut y) = (device.to_device(&[5u32; 128])?, device.to_device(&[0u32; 256])?);
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+        let other = stream.device().stream()?;
+        let (mut low, mut high) = y.split_at_mut(0, 128)?;
+        stream.copy_to_device(&mut low, &x)?;
+        other.copy_to_device(&mut high, &x)?;
+        let copy = other.to_device(&high)?;
+        // By the device.
+        let zeros = stream.device().clone().device_array::<u32, _>(4)?;
+        Ok((copy, zeros))
+    })?;
+    let (copy, zeros) = graph.launch(&stream, (&x, &mut y))?;
+    same(y.copy_to_host()?.view(), Array1::from_elem(256, 5).view());
+    same(copy.copy_to_host()?.view(), Array1::from_elem(128, 5).view());
+    same(zeros.copy_to_host()?.view(), Array1::zeros(4).view());
+    // The results belong to no recording.
+    zeros.device()?.synchronize()?;
+    Ok(())
+}
+
+fn temporaries_in_turn_share_memory<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let x = device.to_device(&Array1::from(elements::<u32>(1 << 14)))?;
+    let graph = device.record((&x,), |stream, (x,)| {
+        let mut last = stream.to_device(&x)?;
+        for _ in 0..6 {
+            last = stream.to_device(&last)?;
+        }
+        Ok(last)
+    })?;
+    let report = graph.report();
+    // Six, of which two are alive at a time.
+    assert_eq!((report.temporary_bytes, report.arena_bytes), (6 << 16, 2 << 16));
+    same(graph.launch(&stream, (&x,))?.copy_to_host()?.view(), x.copy_to_host()?.view());
+    Ok(())
+}
+
+fn an_argument_has_the_recorded_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let (x, mut y) = (device.to_device(&array![[1u8, 2, 3, 4]])?, device.device_array::<u8, _>((1, 4))?);
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| stream.copy_to_device(&mut y, &x))?;
+    let before = stream.submission_index();
+    let is_mismatch = |error: &LayoutError| matches!(error, LayoutError::LayoutMismatch { .. });
+    let wrong = device.device_array::<u8, _>((4, 1))?;
+    refused_layout(graph.launch(&stream, (&wrong, &mut y)), is_mismatch)?;
+    let wrong = device.device_array::<u8, _>((2, 4))?;
+    // A part of it has the layout.
+    graph.launch(&stream, (&wrong.slice(s![..1, ..])?, &mut y))?;
+    let mut long = device.device_array::<u8, _>((1, 64))?;
+    let mut off = long.slice_mut(s![.., 3..7])?;
+    let error = graph.launch(&stream, (&x, &mut off)).unwrap_err();
+    assert_eq!(error.argument(), Some(2), "{error}");
+    let after = stream.submission_index();
+    assert_eq!(after - before, 1, "a refused launch was enqueued");
+    Ok(())
+}
+
+fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let outside = device.to_device(&[1u32; 16])?;
+    let mut y = device.to_device(&[0u32; 16])?;
+    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::NotRecordable { .. });
+    let mut verdict = Ok(());
+    let mut check = |one: Verdict| {
+        if verdict.is_ok() {
+            verdict = one;
+        }
+    };
+    let other = device.record((), |_, ()| Ok(()))?;
+    let graph = device.record((&mut y,), |inside, (mut y,)| {
+        check(refused(inside.synchronize(), is_refused));
+        check(refused(inside.device().synchronize(), is_refused));
+        check(refused(inside.query(), is_refused));
+        check(refused(inside.record_event(), is_refused));
+        check(refused(inside.record_timed_event(), is_refused));
+        check(refused(inside.add_callback(|_| {}), is_refused));
+        check(refused(inside.raw_handle(), is_refused));
+        check(refused(inside.scope(|_| ()), is_refused));
+        check(refused(inside.to_device(&outside), is_refused));
+        check(refused(inside.copy_to_host(&outside), is_refused));
+        check(refused(inside.copy_to_device(&mut y, &outside), is_refused));
+        // SAFETY: nothing is done there.
+        check(refused(unsafe { inside.raw_scope(&[], |_| ()) }, is_refused));
+        check(refused(other.launch(inside, ()), is_refused));
+        check(refused(inside.device().record((), |_, ()| Ok(())), is_refused));
+        check(refused(inside.device().per_thread_stream(), is_refused));
+        check(refused(inside.device().mapped_array::<u8, _>(4, Default::default()), is_refused).or_else(
+            |stop| {
+                if lab.device().capabilities().mapped { Err(stop) } else { Ok(()) }
+            },
+        ));
+        let looks = |kind: &ErrorKind| {
+            matches!(kind, ErrorKind::OfRecording { .. } | ErrorKind::NotRecordable { .. })
+        };
+        check(refused(y.fill(1), looks));
+        check(refused(y.set(3, 1), looks));
+        check(refused(y.sum_axis(0), looks));
+        check(refused(y.copy_to_device(&[1u32; 16]), looks));
+        check(refused(inside.device().to_device(&[1u32; 16]), looks));
+        check(refused(inside.device().to_device(&y), looks));
+        check(refused(y.copy_to_host(), looks));
+        check(refused(y.get(3), looks));
+        check(refused(y.synchronize(), looks));
+        check(refused(y.sum(), looks));
+        let mut host = vec![0u32; 16];
+        check(refused(y.copy_to_host_into(&mut host), looks));
+        check(refused(stream.fill(&mut y, 1), looks));
+        check(refused(stream.copy_to_host(&y), looks));
+        check(refused(inside.copy_to_host(&y)?.view(), looks));
+        inside.fill(&mut y, 4)
+    });
+    verdict?;
+    // A page-locked array that is not returned is not recorded either.
+    refused(graph, is_refused)?;
+    same(y.copy_to_host()?.view(), Array1::zeros(16).view());
+    Ok(())
+}
+
+fn what_escapes_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let (mut kept_array, mut kept_stream, mut kept_device) = (None, None, None);
+    let graph = device.record((), |inside, ()| {
+        kept_array = Some(inside.device_array::<u32, _>(16)?);
+        kept_stream = Some(inside.clone());
+        kept_device = Some(inside.device().clone());
+        Ok(())
+    })?;
+    let (Some(mut array), Some(inside), Some(of_inside)) = (kept_array, kept_stream, kept_device) else {
+        return fail("the body has not run");
+    };
+    let is_refused =
+        |kind: &ErrorKind| matches!(kind, ErrorKind::OfRecording { .. } | ErrorKind::NotRecordable { .. });
+    refused(array.copy_to_host(), is_refused)?;
+    refused(array.fill(1), is_refused)?;
+    refused(stream.fill(&mut array, 1), is_refused)?;
+    refused(stream.to_device(&array), is_refused)?;
+    refused(inside.fill(&mut array, 1), is_refused)?;
+    refused(inside.device_array::<u32, _>(4), is_refused)?;
+    refused(of_inside.device_array::<u32, _>(4), is_refused)?;
+    refused(of_inside.default_stream()?.synchronize(), is_refused)?;
+    let nested = device.record((), |other, ()| {
+        refused(other.to_device(&array), is_refused).map_err(|stop| panic!("{stop:?}")).ok();
+        Ok(())
+    })?;
+    nested.launch(&stream, ())?;
+    graph.launch(&stream, ())?;
+    refused(device.record((), |_, ()| Ok(array)), is_refused)
+}
+
+fn a_body_that_fails_leaves_nothing<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let mut y = device.to_device(&[7u32; 16])?;
+    let failed = device.record((&mut y,), |stream, (mut y,)| {
+        stream.fill(&mut y, 1)?;
+        Err::<(), _>(gpumem_core::Error::new("", "body", ErrorKind::Cancelled))
+    });
+    assert!(matches!(failed.unwrap_err().kind(), ErrorKind::Cancelled));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = device.record((&mut y,), |stream, (mut y,)| -> Result<()> {
+            stream.fill(&mut y, 1)?;
+            std::panic::resume_unwind(Box::new("the body"))
+        });
+    }));
+    assert!(panicked.is_err());
+    same(y.copy_to_host()?.view(), Array1::from_elem(16, 7).view());
+    Ok(())
+}
+
+fn a_graph_is_dropped_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    for _ in 0..5 {
+        let x = device.to_device(&Array1::from(elements::<u32>(4096)))?;
+        let graph = device.record((&x,), |stream, (x,)| {
+            let inside = stream.to_device(&x)?;
+            stream.to_device(&inside)
+        })?;
+        lab.delay(&stream)?;
+        let found = graph.launch(&stream, (&x,))?;
+        drop((graph, x));
+        // Memory of the same size, which may be that of the graph.
+        let mut other = device.uninit_array::<u32, _>(4096)?.fill(1)?;
+        other.fill(2)?;
+        same(found.copy_to_host()?.view(), Array1::from(elements::<u32>(4096)).view());
+        same(other.copy_to_host()?.view(), Array1::from_elem(4096, 2).view());
+    }
+    Ok(())
+}
+
+fn memory_stays_flat<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let round = || -> Result<()> {
+        let graph = device.record((reads::<u32, _>(1000),), |stream, (x,)| {
+            let inside = stream.to_device(&x)?;
+            Ok((stream.to_device(&inside)?, stream.copy_to_host(&inside)?, stream.to_device(&[1u8; 100])?))
+        })?;
+        let x = device.to_device(&[3u32; 1000])?;
+        drop(graph.launch(&stream, (&x,))?);
+        stream.synchronize()
+    };
+    round()?;
+    let allocated = |kind: &str| -> Result<usize> {
+        // Blocks that uploads have gone through are kept otherwise.
+        device.flush()?;
+        let report = device.memory_report()?;
+        let outermost =
+            report.kinds.iter().filter(|one| one.kind == kind).filter_map(|one| one.resources.first());
+        Ok(outermost.map(|resource| resource.statistics.allocated).sum())
+    };
+    let before = (allocated("device")?, allocated("pinned")?);
+    (0..if lab.is_slow() { 10 } else { 100 }).try_for_each(|_| round())?;
+    assert_eq!((allocated("device")?, allocated("pinned")?), before);
+    Ok(())
+}
+
+fn arrays_without_elements_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let (x, mut y) = (device.device_array::<f32, _>((0, 3))?, device.device_array::<f32, _>((3, 0))?);
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+        stream.copy_to_device(&mut y, &x.t())?;
+        stream.fill(&mut y, 1.0)?;
+        Ok((stream.to_device(&x)?, stream.copy_to_host(&x)?, stream.device_array::<f32, _>(0)?))
+    })?;
+    let (copy, pinned, empty) = graph.launch(&stream, (&x, &mut y))?;
+    assert_eq!((copy.shape(), pinned.view()?.shape(), empty.len()), (&[0, 3][..], &[0, 3][..], 0));
+    copy.device()?.synchronize()?;
+    assert!(stream.to_device(&copy)?.is_empty());
+    Ok(())
+}
+
+fn a_reset_ends_a_graph<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let graph = device.record((), |stream, ()| stream.device_array::<u32, _>(16))?;
+    lab.reset()?;
+    let stream = device.stream()?;
+    refused(graph.launch(&stream, ()), |kind| matches!(kind, ErrorKind::Stale { .. }))
+}
+
+fn a_failing_kernel_poisons_what_it_was_to_write<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    if !device.capabilities().survives_faults {
+        return skip("a fault of a kernel loses the device");
+    }
+    type One = (SliceMut<u32>, u32);
+    // SAFETY: there is no source.
+    let declaration = unsafe {
+        KernelDef::<One>::new("graph_bad").host_loop(|ids: &WorkItemIds<'_>, (y, wrong): &One| {
+            if *wrong != 0 && ids.global_id(0) == 3 {
+                y.get(1_000_000);
+            }
+            y.set(ids.global_id(0), 7);
+        })
+    };
+    let bad = load(lab, &declaration)?;
+    let stream = device.stream()?;
+    let (mut before, mut broken, mut beside) =
+        (device.device_array::<u32, _>(8)?, device.device_array::<u32, _>(8)?, device.to_device(&[9u32; 8])?);
+    let record = |wrong: u32| {
+        device.record((writes::<u32, _>(8), writes::<u32, _>(8)), |stream, (mut before, mut broken)| {
+            stream.fill(&mut before, 1)?;
+            let mut inside = stream.device_array::<u32, _>(8)?;
+            bad.launch(stream, &config_for_items([8, 1, 1], [8, 1, 1]), (&mut inside, wrong))?;
+            stream.copy_to_device(&mut broken, &inside)
+        })
+    };
+    let (fails, works) = (record(1)?, record(0)?);
+    fails.launch(&stream, (&mut before, &mut broken))?;
+    stream.fill(&mut beside, 10)?;
+    let told = stream.synchronize().unwrap_err().to_string();
+    assert!(told.contains("graph_bad") && told.contains("1000000"), "{told}");
+    // All that it was to write.
+    assert!(before.copy_to_host().unwrap_err().is_poisoned());
+    same(beside.copy_to_host()?.view(), Array1::from_elem(8, 10).view());
+    assert!(broken.copy_to_host().unwrap_err().is_poisoned());
+    // What failed in one launch does not stay in the memory of the graph.
+    before.fill(0)?;
+    broken.fill(0)?;
+    works.launch(&stream, (&mut before, &mut broken))?;
+    same(broken.copy_to_host()?.view(), Array1::from_elem(8, 7).view());
+    fails.launch(&stream, (&mut before, &mut broken))?;
+    assert!(stream.synchronize().is_err());
+    assert!(fails.launch(&stream, (&mut before, &mut broken)).unwrap_err().is_poisoned());
+    before.fill(0)?;
+    broken.fill(0)?;
+    assert!(fails.launch(&stream, (&mut before, &mut broken)).is_ok());
+    assert!(stream.synchronize().is_err());
+    // A failure that is not known at the launch: a copy inside reads what is written afterwards.
+    let keeps = device.record((writes::<u32, _>(8),), |stream, (mut y,)| {
+        let copy = stream.to_device(&y)?;
+        stream.fill(&mut y, 0)?;
+        Ok(copy)
+    })?;
+    for of in [&stream, &device.stream()?] {
+        broken.fill(0)?;
+        lab.delay(&stream)?;
+        bad.launch(&stream, &config_for_items([8, 1, 1], [8, 1, 1]), (&mut broken, 1u32))?;
+        let copy = keeps.launch(of, (&mut broken,))?;
+        assert!(copy.copy_to_host().is_err(), "what failed work was to write was read");
+        assert!(stream.synchronize().is_err());
+        let _ = of.synchronize();
+    }
+    let _ = device.take_errors();
+    Ok(())
+}
+
+/// Elements that are aligned to more than a launch compares.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Wide([u8; 64]);
+// SAFETY: any bits are bytes, and there is no padding.
+unsafe impl bytemuck::Zeroable for Wide {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Wide {}
+
+fn a_body_relies_on_no_more_than_a_launch_has<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let is_misaligned = |error: &LayoutError| matches!(error, LayoutError::Misaligned { .. });
+    let x = device.device_array::<u8, _>(128)?;
+    let mut verdict = Ok(());
+    let graph = device.record((&x,), |_, (x,)| {
+        verdict = refused_layout(x.reinterpret::<Wide>(), is_misaligned);
+        Ok(())
+    })?;
+    verdict?;
+    graph.launch(&stream, (&x,))?;
+    // Elements that need it have it.
+    let wide = device.device_array::<Wide, _>(4)?;
+    let graph =
+        device.record((reads::<Wide, _>(2),), |stream, (x,)| stream.to_device(&x.reinterpret::<u64>()?))?;
+    let zeros = graph.launch(&stream, (&wide.slice(s![1..3])?,))?;
+    same(zeros.copy_to_host()?.view(), Array1::zeros(16).view());
+    // More elements than there is memory for.
+    let one = ndarray::arr0(1u8);
+    let huge = one.broadcast(1usize << 49).unwrap();
+    let out_of_memory = device
+        .record((writes::<u8, _>(1usize << 49),), |stream, (mut to,)| stream.copy_to_device(&mut to, &huge));
+    refused(out_of_memory, |kind| matches!(kind, ErrorKind::OutOfMemory { .. }))
+}
