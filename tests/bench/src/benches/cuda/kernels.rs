@@ -26,7 +26,10 @@ pub(super) fn all() -> Vec<Bench> {
 }
 
 /// The kernel, or why there is none: a machine without NVRTC.
-fn load<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Result<Kernel<P, Cuda>> {
+pub(super) fn load<P: Parameters>(
+    device: &Device<Cuda>,
+    declaration: &KernelDef<P>,
+) -> Result<Kernel<P, Cuda>> {
     declaration.load(device).map_err(|error| match error.kind() {
         ErrorKind::Load(_) => Unavailable(error.to_string()).into(),
         _ => error.into(),
@@ -34,14 +37,14 @@ fn load<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Res
 }
 
 /// The same program as the driver takes it.
-struct Raw {
+pub(super) struct Raw {
     function: sys::CUfunction,
     /// Keeps the function loaded.
     _kernel: CudaKernel,
 }
 
 impl Raw {
-    fn of<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Result<Self> {
+    pub(super) fn of<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Result<Self> {
         let text = declaration.portable_text(device.capabilities().wave_size, false);
         let source = KernelSource::Text(text.context("the kernel has no source")?);
         let module = device.raw().compile(&source, &CompileOptions::default())?;
@@ -51,7 +54,7 @@ impl Raw {
 
     /// # Safety
     /// The arguments are those of the kernel, and the memory that they name is alive and as long as they say.
-    unsafe fn launch(
+    pub(super) unsafe fn launch(
         &self,
         stream: &Stream,
         dims: &LaunchConfig,
@@ -68,7 +71,7 @@ impl Raw {
 }
 
 /// A place that the driver copies an argument from.
-fn place<T>(value: &T) -> *mut c_void {
+pub(super) fn place<T>(value: &T) -> *mut c_void {
     from_ref(value).cast_mut().cast()
 }
 

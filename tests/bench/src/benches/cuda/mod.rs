@@ -4,6 +4,7 @@
 //! of benches for which that makes a difference say `context_current` where one is. The driver's calls have it current.
 
 mod against_cpp;
+mod graphs;
 mod interchange;
 mod kernels;
 mod memory;
@@ -16,10 +17,16 @@ use gpumem_cuda::Cuda;
 use gpumem_runtime::Device;
 
 pub(super) fn all() -> Vec<Bench> {
-    [transfers::all(), ordering::all(), interchange::all(), kernels::all(), against_cpp::all(), memory::all()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let lists = [
+        transfers::all(),
+        ordering::all(),
+        interchange::all(),
+        kernels::all(),
+        graphs::all(),
+        against_cpp::all(),
+        memory::all(),
+    ];
+    lists.into_iter().flatten().collect()
 }
 
 /// The device that is measured, without the choice among backends at run time.

@@ -37,12 +37,22 @@ pub(super) fn as_found<R>(context: &Context, current: bool, body: impl FnOnce() 
 /// Time of `calls` calls of `enqueue`, in batches that are each waited for by `wait`.
 pub(super) fn batches(
     calls: u64,
+    enqueue: impl FnMut() -> Result<()>,
+    wait: impl FnMut() -> Result<()>,
+) -> Result<Duration> {
+    batches_of(BATCH, calls, enqueue, wait)
+}
+
+/// As [`batches`], of so many calls.
+pub(super) fn batches_of(
+    batch: u64,
+    calls: u64,
     mut enqueue: impl FnMut() -> Result<()>,
     mut wait: impl FnMut() -> Result<()>,
 ) -> Result<Duration> {
     let (mut left, mut spent) = (calls, Duration::ZERO);
     while left > 0 {
-        let now = left.min(BATCH);
+        let now = left.min(batch);
         let start = Instant::now();
         for _ in 0..now {
             enqueue()?;
