@@ -63,6 +63,8 @@ mod tests {
     }
 
     proptest! {
+        // Miri has no folder to keep failures in.
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }) })]
         #[test]
         fn live_temporaries_share_no_byte(all in temporaries()) {
             let (starts, total) = plan(&all, 16).unwrap();
