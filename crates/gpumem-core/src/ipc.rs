@@ -1,5 +1,7 @@
 //! Memory that several processes share.
 
+use crate::{Error, ErrorKind, Result};
+
 /// A part of an allocation of device memory, for another process on this machine.
 ///
 /// It says nothing about when the memory is written: the processes agree on that themselves. The exporting process
@@ -41,6 +43,21 @@ impl IpcMemory {
         &self.handle
     }
 
+    /// Checks that the part lies in an allocation of `allocated` bytes, from its beginning. A backend calls this when it has opened
+    /// the allocation: what follows it belongs to others.
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) if the part reaches outside.
+    pub fn check_within(&self, allocated: u64, device: &'static str, operation: &'static str) -> Result<()> {
+        match self.offset.checked_add(self.bytes) {
+            Some(end) if end <= allocated => Ok(()),
+            _ => {
+                let why = "the array reaches outside the memory that was exported";
+                Err(Error::new(device, operation, ErrorKind::InvalidArgument { why }))
+            }
+        }
+    }
+
     /// The same as bytes, to be sent to the other process: the handle, the offset and the length (little-endian).
     pub fn to_bytes(&self) -> [u8; Self::ENCODED_LEN] {
         let mut bytes = [0; Self::ENCODED_LEN];
@@ -76,5 +93,15 @@ mod tests {
         assert_eq!(IpcMemory::from_bytes(&sent), memory);
         assert_eq!((&sent[..64], sent[64], sent[72]), (&handle[..], 6, 77));
         assert_eq!((memory.len(), memory.is_empty(), memory.offset()), (77, false, 0x0102_0304_0506));
+    }
+
+    #[test]
+    fn a_part_lies_in_its_allocation() {
+        let is_within = |offset, bytes, allocated| {
+            IpcMemory::new([0; 64], offset, bytes).check_within(allocated, "gpu", "open").is_ok()
+        };
+        assert!(is_within(0, 16, 16) && is_within(8, 8, 16) && is_within(u64::MAX - 1, 1, u64::MAX));
+        assert!(!is_within(0, 17, 16) && !is_within(9, 8, 16) && !is_within(16, 1, 16));
+        assert!(!is_within(u64::MAX, 1, u64::MAX) && !is_within(1, u64::MAX, u64::MAX));
     }
 }

@@ -251,17 +251,10 @@ unsafe impl DriverDevice<Cuda> for CudaDevice {
         self.check(status, OPERATION)?;
         let address = base.wrapping_add(memory.offset());
         let buffer = CudaBuffer::elsewhere(self, address, memory.len(), Provenance::Imported(base));
-        // What follows it belongs to others.
-        let end = memory.offset().checked_add(memory.len() as u64);
-        match self.allocation(base) {
-            Ok((_, bytes)) if end.is_some_and(|end| end <= bytes as u64) => Ok(buffer),
-            outside => {
-                buffer.give_back(self)?;
-                let why = "the array reaches outside the memory that was exported";
-                Err(outside
-                    .err()
-                    .unwrap_or_else(|| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why })))
-            }
+        let allocation = self.allocation(base);
+        match allocation.and_then(|(_, bytes)| memory.check_within(bytes as u64, NAME, OPERATION)) {
+            Ok(()) => Ok(buffer),
+            Err(error) => buffer.give_back(self).and(Err(error)),
         }
     }
 

@@ -224,21 +224,12 @@ unsafe impl DriverDevice<Roc> for RocDevice {
             origin: Provenance::Imported(base),
         };
         let buffer = RocBuffer::take(self, found);
-        // What follows it belongs to others.
-        let end = memory.offset().checked_add(memory.len() as u64);
-        match self.allocation(base) {
-            Ok((start, bytes))
-                if end.is_some_and(|end| end <= (start + bytes as u64).saturating_sub(base)) =>
-            {
-                Ok(buffer)
-            }
-            outside => {
-                buffer.give_back(self)?;
-                let why = "the array reaches outside the memory that was exported";
-                Err(outside
-                    .err()
-                    .unwrap_or_else(|| Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why })))
-            }
+        // HIP may open a part of an allocation.
+        let left = |(start, bytes): (u64, usize)| (start + bytes as u64).saturating_sub(base);
+        let allocation = self.allocation(base).map(left);
+        match allocation.and_then(|bytes| memory.check_within(bytes, NAME, OPERATION)) {
+            Ok(()) => Ok(buffer),
+            Err(error) => buffer.give_back(self).and(Err(error)),
         }
     }
 
