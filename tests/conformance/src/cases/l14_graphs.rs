@@ -1,13 +1,13 @@
 //! Graphs: a launch does what the recorded calls would have done, with the arrays of that launch.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic of a case is its failure")]
 
-use super::tools::{elements, fail, load, same};
-use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
-use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
-use gpumem_kernel::{Kernel, KernelDef, Own, Slice, SliceMut, WorkItemIds, config_for_items};
+use super::tools::{elements, load, same};
+use crate::{Lab, Level, Verdict, skip};
+use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_kernel::{Kernel, Own, Slice, config_for_items};
 use gpumem_ops::ArrayOps;
 use gpumem_runtime::{DeviceArray, Stream, reads, writes};
-use ndarray::{Array1, Array2, Ix1, array, s};
+use ndarray::{Array1, Array2, Ix1, s};
 use std::{sync::Mutex, thread};
 
 mod facade {
@@ -27,16 +27,9 @@ cases! { Level::Graphs;
     operations_are_recorded,
     streams_inside_are_recorded,
     temporaries_in_turn_share_memory,
-    an_argument_has_the_recorded_layout,
-    what_cannot_be_recorded_is_refused,
-    what_escapes_is_refused,
-    a_body_that_fails_leaves_nothing,
     a_graph_is_dropped_in_flight,
     memory_stays_flat,
     arrays_without_elements_are_arguments,
-    a_reset_ends_a_graph,
-    a_failing_kernel_poisons_what_it_was_to_write,
-    a_body_relies_on_no_more_than_a_launch_has,
 }
 
 type Axpy = (f32, Slice<f32>, Own<f32>);
@@ -362,137 +355,6 @@ fn temporaries_in_turn_share_memory<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-fn an_argument_has_the_recorded_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let (device, stream) = (lab.device(), lab.device().stream()?);
-    let (x, mut y) = (device.to_device(&array![[1u8, 2, 3, 4]])?, device.device_array::<u8, _>((1, 4))?);
-    let graph = device.record((&x, &mut y), |stream, (x, mut y)| stream.copy_to_device(&mut y, &x))?;
-    let before = stream.submission_index();
-    let is_mismatch = |error: &LayoutError| matches!(error, LayoutError::LayoutMismatch { .. });
-    let wrong = device.device_array::<u8, _>((4, 1))?;
-    refused_layout(graph.launch(&stream, (&wrong, &mut y)), is_mismatch)?;
-    let wrong = device.device_array::<u8, _>((2, 4))?;
-    // A part of it has the layout.
-    graph.launch(&stream, (&wrong.slice(s![..1, ..])?, &mut y))?;
-    let mut long = device.device_array::<u8, _>((1, 64))?;
-    let mut off = long.slice_mut(s![.., 3..7])?;
-    let error = graph.launch(&stream, (&x, &mut off)).unwrap_err();
-    assert_eq!(error.argument(), Some(2), "{error}");
-    let after = stream.submission_index();
-    assert_eq!(after - before, 1, "a refused launch was enqueued");
-    Ok(())
-}
-
-fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let (device, stream) = (lab.device(), lab.device().stream()?);
-    let outside = device.to_device(&[1u32; 16])?;
-    let mut y = device.to_device(&[0u32; 16])?;
-    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::NotRecordable { .. });
-    let mut verdict = Ok(());
-    let mut check = |one: Verdict| {
-        if verdict.is_ok() {
-            verdict = one;
-        }
-    };
-    let other = device.record((), |_, ()| Ok(()))?;
-    let graph = device.record((&mut y,), |inside, (mut y,)| {
-        check(refused(inside.synchronize(), is_refused));
-        check(refused(inside.device().synchronize(), is_refused));
-        check(refused(inside.query(), is_refused));
-        check(refused(inside.record_event(), is_refused));
-        check(refused(inside.record_timed_event(), is_refused));
-        check(refused(inside.add_callback(|_| {}), is_refused));
-        check(refused(inside.raw_handle(), is_refused));
-        check(refused(inside.scope(|_| ()), is_refused));
-        check(refused(inside.to_device(&outside), is_refused));
-        check(refused(inside.copy_to_host(&outside), is_refused));
-        check(refused(inside.copy_to_device(&mut y, &outside), is_refused));
-        // SAFETY: nothing is done there.
-        check(refused(unsafe { inside.raw_scope(&[], |_| ()) }, is_refused));
-        check(refused(other.launch(inside, ()), is_refused));
-        check(refused(inside.device().record((), |_, ()| Ok(())), is_refused));
-        check(refused(inside.device().per_thread_stream(), is_refused));
-        check(refused(inside.device().mapped_array::<u8, _>(4, Default::default()), is_refused).or_else(
-            |stop| {
-                if lab.device().capabilities().mapped { Err(stop) } else { Ok(()) }
-            },
-        ));
-        let looks = |kind: &ErrorKind| {
-            matches!(kind, ErrorKind::OfRecording { .. } | ErrorKind::NotRecordable { .. })
-        };
-        check(refused(y.fill(1), looks));
-        check(refused(y.set(3, 1), looks));
-        check(refused(y.sum_axis(0), looks));
-        check(refused(y.copy_to_device(&[1u32; 16]), looks));
-        check(refused(inside.device().to_device(&[1u32; 16]), looks));
-        check(refused(inside.device().to_device(&y), looks));
-        check(refused(y.copy_to_host(), looks));
-        check(refused(y.get(3), looks));
-        check(refused(y.synchronize(), looks));
-        check(refused(y.sum(), looks));
-        let mut host = vec![0u32; 16];
-        check(refused(y.copy_to_host_into(&mut host), looks));
-        check(refused(stream.fill(&mut y, 1), looks));
-        check(refused(stream.copy_to_host(&y), looks));
-        check(refused(inside.copy_to_host(&y)?.view(), looks));
-        inside.fill(&mut y, 4)
-    });
-    verdict?;
-    // A page-locked array that is not returned is not recorded either.
-    refused(graph, is_refused)?;
-    same(y.copy_to_host()?.view(), Array1::zeros(16).view());
-    Ok(())
-}
-
-fn what_escapes_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let (device, stream) = (lab.device(), lab.device().stream()?);
-    let (mut kept_array, mut kept_stream, mut kept_device) = (None, None, None);
-    let graph = device.record((), |inside, ()| {
-        kept_array = Some(inside.device_array::<u32, _>(16)?);
-        kept_stream = Some(inside.clone());
-        kept_device = Some(inside.device().clone());
-        Ok(())
-    })?;
-    let (Some(mut array), Some(inside), Some(of_inside)) = (kept_array, kept_stream, kept_device) else {
-        return fail("the body has not run");
-    };
-    let is_refused =
-        |kind: &ErrorKind| matches!(kind, ErrorKind::OfRecording { .. } | ErrorKind::NotRecordable { .. });
-    refused(array.copy_to_host(), is_refused)?;
-    refused(array.fill(1), is_refused)?;
-    refused(stream.fill(&mut array, 1), is_refused)?;
-    refused(stream.to_device(&array), is_refused)?;
-    refused(inside.fill(&mut array, 1), is_refused)?;
-    refused(inside.device_array::<u32, _>(4), is_refused)?;
-    refused(of_inside.device_array::<u32, _>(4), is_refused)?;
-    refused(of_inside.default_stream()?.synchronize(), is_refused)?;
-    let nested = device.record((), |other, ()| {
-        refused(other.to_device(&array), is_refused).map_err(|stop| panic!("{stop:?}")).ok();
-        Ok(())
-    })?;
-    nested.launch(&stream, ())?;
-    graph.launch(&stream, ())?;
-    refused(device.record((), |_, ()| Ok(array)), is_refused)
-}
-
-fn a_body_that_fails_leaves_nothing<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let device = lab.device();
-    let mut y = device.to_device(&[7u32; 16])?;
-    let failed = device.record((&mut y,), |stream, (mut y,)| {
-        stream.fill(&mut y, 1)?;
-        Err::<(), _>(gpumem_core::Error::new("", "body", ErrorKind::Cancelled))
-    });
-    assert!(matches!(failed.unwrap_err().kind(), ErrorKind::Cancelled));
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ = device.record((&mut y,), |stream, (mut y,)| -> Result<()> {
-            stream.fill(&mut y, 1)?;
-            std::panic::resume_unwind(Box::new("the body"))
-        });
-    }));
-    assert!(panicked.is_err());
-    same(y.copy_to_host()?.view(), Array1::from_elem(16, 7).view());
-    Ok(())
-}
-
 fn a_graph_is_dropped_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (device, stream) = (lab.device(), lab.device().stream()?);
     for _ in 0..5 {
@@ -552,113 +414,4 @@ fn arrays_without_elements_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict {
     copy.device()?.synchronize()?;
     assert!(stream.to_device(&copy)?.is_empty());
     Ok(())
-}
-
-fn a_reset_ends_a_graph<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let device = lab.device();
-    let graph = device.record((), |stream, ()| stream.device_array::<u32, _>(16))?;
-    lab.reset()?;
-    let stream = device.stream()?;
-    refused(graph.launch(&stream, ()), |kind| matches!(kind, ErrorKind::Stale { .. }))
-}
-
-fn a_failing_kernel_poisons_what_it_was_to_write<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let device = lab.device();
-    if !device.capabilities().survives_faults {
-        return skip("a fault of a kernel loses the device");
-    }
-    type One = (SliceMut<u32>, u32);
-    // SAFETY: there is no source.
-    let declaration = unsafe {
-        KernelDef::<One>::new("graph_bad").host_loop(|ids: &WorkItemIds<'_>, (y, wrong): &One| {
-            if *wrong != 0 && ids.global_id(0) == 3 {
-                y.get(1_000_000);
-            }
-            y.set(ids.global_id(0), 7);
-        })
-    };
-    let bad = load(lab, &declaration)?;
-    let stream = device.stream()?;
-    let (mut before, mut broken, mut beside) =
-        (device.device_array::<u32, _>(8)?, device.device_array::<u32, _>(8)?, device.to_device(&[9u32; 8])?);
-    let record = |wrong: u32| {
-        device.record((writes::<u32, _>(8), writes::<u32, _>(8)), |stream, (mut before, mut broken)| {
-            stream.fill(&mut before, 1)?;
-            let mut inside = stream.device_array::<u32, _>(8)?;
-            bad.launch(stream, &config_for_items([8, 1, 1], [8, 1, 1]), (&mut inside, wrong))?;
-            stream.copy_to_device(&mut broken, &inside)
-        })
-    };
-    let (fails, works) = (record(1)?, record(0)?);
-    fails.launch(&stream, (&mut before, &mut broken))?;
-    stream.fill(&mut beside, 10)?;
-    let told = stream.synchronize().unwrap_err().to_string();
-    assert!(told.contains("graph_bad") && told.contains("1000000"), "{told}");
-    // All that it was to write.
-    assert!(before.copy_to_host().unwrap_err().is_poisoned());
-    same(beside.copy_to_host()?.view(), Array1::from_elem(8, 10).view());
-    assert!(broken.copy_to_host().unwrap_err().is_poisoned());
-    // What failed in one launch does not stay in the memory of the graph.
-    before.fill(0)?;
-    broken.fill(0)?;
-    works.launch(&stream, (&mut before, &mut broken))?;
-    same(broken.copy_to_host()?.view(), Array1::from_elem(8, 7).view());
-    fails.launch(&stream, (&mut before, &mut broken))?;
-    assert!(stream.synchronize().is_err());
-    assert!(fails.launch(&stream, (&mut before, &mut broken)).unwrap_err().is_poisoned());
-    before.fill(0)?;
-    broken.fill(0)?;
-    assert!(fails.launch(&stream, (&mut before, &mut broken)).is_ok());
-    assert!(stream.synchronize().is_err());
-    // A failure that is not known at the launch: a copy inside reads what is written afterwards.
-    let keeps = device.record((writes::<u32, _>(8),), |stream, (mut y,)| {
-        let copy = stream.to_device(&y)?;
-        stream.fill(&mut y, 0)?;
-        Ok(copy)
-    })?;
-    for of in [&stream, &device.stream()?] {
-        broken.fill(0)?;
-        lab.delay(&stream)?;
-        bad.launch(&stream, &config_for_items([8, 1, 1], [8, 1, 1]), (&mut broken, 1u32))?;
-        let copy = keeps.launch(of, (&mut broken,))?;
-        assert!(copy.copy_to_host().is_err(), "what failed work was to write was read");
-        assert!(stream.synchronize().is_err());
-        let _ = of.synchronize();
-    }
-    let _ = device.take_errors();
-    Ok(())
-}
-
-/// Elements that are aligned to more than a launch compares.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-struct Wide([u8; 64]);
-// SAFETY: any bits are bytes, and there is no padding.
-unsafe impl bytemuck::Zeroable for Wide {}
-// SAFETY: as above.
-unsafe impl bytemuck::Pod for Wide {}
-
-fn a_body_relies_on_no_more_than_a_launch_has<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let (device, stream) = (lab.device(), lab.device().stream()?);
-    let is_misaligned = |error: &LayoutError| matches!(error, LayoutError::Misaligned { .. });
-    let x = device.device_array::<u8, _>(128)?;
-    let mut verdict = Ok(());
-    let graph = device.record((&x,), |_, (x,)| {
-        verdict = refused_layout(x.reinterpret::<Wide>(), is_misaligned);
-        Ok(())
-    })?;
-    verdict?;
-    graph.launch(&stream, (&x,))?;
-    // Elements that need it have it.
-    let wide = device.device_array::<Wide, _>(4)?;
-    let graph =
-        device.record((reads::<Wide, _>(2),), |stream, (x,)| stream.to_device(&x.reinterpret::<u64>()?))?;
-    let zeros = graph.launch(&stream, (&wide.slice(s![1..3])?,))?;
-    same(zeros.copy_to_host()?.view(), Array1::zeros(16).view());
-    // More elements than there is memory for.
-    let one = ndarray::arr0(1u8);
-    let huge = one.broadcast(1usize << 49).unwrap();
-    let out_of_memory = device
-        .record((writes::<u8, _>(1usize << 49),), |stream, (mut to,)| stream.copy_to_device(&mut to, &huge));
-    refused(out_of_memory, |kind| matches!(kind, ErrorKind::OutOfMemory { .. }))
 }

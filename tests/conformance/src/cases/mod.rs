@@ -29,6 +29,7 @@ mod l12_programs;
 mod l12_sizes;
 mod l13_failures;
 mod l14_graphs;
+mod l14_refusals;
 mod tools;
 
 use crate::Case;
@@ -66,6 +67,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_sizes::cases(),
         l13_failures::cases(),
         l14_graphs::cases(),
+        l14_refusals::cases(),
     ];
     lists.into_iter().flatten().collect()
 }
