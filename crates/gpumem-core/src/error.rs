@@ -387,7 +387,8 @@ pub enum ErrorKind {
         /// What was asked for.
         what: &'static str,
     },
-    /// This stands for something that each launch of a graph has, and exists only while the graph is recorded.
+    /// This was made while a graph was recorded, as a placeholder for what each launch has: it has no memory and no stream of the
+    /// driver.
     #[error("the {what} belongs to the recording of a graph, and cannot be used outside of it")]
     OfRecording {
         /// What it is.

@@ -1,4 +1,4 @@
-//! The recording of a graph: memory that stands for that of each launch, and what a body enqueues.
+//! The recording of a graph: placeholder memory, and what a body enqueues.
 
 use gpumem_core::{
     Backend, CopyRegion, DriverDevice, Error, ErrorKind, MemoryInfo, MemoryKind, Result, Space,
@@ -14,18 +14,18 @@ use std::{
     sync::Arc,
 };
 
-/// Where the addresses of recorded memory begin. No processor and no GPU has memory there: neither with all bits nor without
+/// Where the addresses of placeholder memory begin. No processor and no GPU has memory there: neither with all bits nor without
 /// the highest eight, which some ignore.
 const FIRST: u64 = 1 << 62 | 1 << 54;
 /// Bytes of one allocation, and of all together. Beyond there is no memory to launch the graph with.
 const MOST: usize = 1 << 50;
-/// Recorded memory begins at a multiple of it, but for arguments.
+/// Placeholder memory begins at a multiple of it, but for arguments.
 pub(crate) const ALIGN: usize = 256;
 
-/// Memory that stands for that of each launch.
+/// Placeholder memory: addresses without bytes, which each launch replaces by those of an argument, a result or the arena.
 #[derive(Debug)]
 pub(crate) struct Region {
-    /// Its address while it is recorded.
+    /// Its placeholder address.
     pub(crate) address: u64,
     pub(crate) bytes: usize,
     /// What the address is a multiple of, for memory that the recording makes.
@@ -109,26 +109,15 @@ impl<B: Backend> RefUnwindSafe for GraphRecording<B> {}
 
 impl<B: Backend> GraphRecording<B> {
     pub(crate) fn new(context: &Arc<DeviceContext<B>>) -> Arc<Self> {
-        let state = Recorded {
-            regions: Vec::new(),
-            numbers: HashMap::new(),
-            steps: Vec::new(),
-            next: FIRST,
-            is_open: true,
-        };
-        Arc::new(Self { context: context.clone(), state: Mutex::new(state) })
+        Arc::new(Self { context: context.clone(), state: Mutex::new(Recorded::new(true)) })
     }
 
     /// Ends the recording. Returns what it has.
     pub(crate) fn close(&self) -> Recorded<B> {
-        let mut state = self.state.lock();
-        let (regions, numbers, steps) =
-            (mem::take(&mut state.regions), mem::take(&mut state.numbers), mem::take(&mut state.steps));
-        state.is_open = false;
-        Recorded { regions, numbers, steps, next: 0, is_open: false }
+        mem::replace(&mut self.state.lock(), Recorded::new(false))
     }
 
-    /// An address for memory that is recorded.
+    /// An address for placeholder memory.
     /// Returns [`NotRecordable`](ErrorKind::NotRecordable) for a kind of memory that is not.
     pub(crate) fn reserve(
         &self,
@@ -202,6 +191,11 @@ impl<B: Backend> GraphRecording<B> {
 }
 
 impl<B: Backend> Recorded<B> {
+    fn new(is_open: bool) -> Self {
+        let (regions, steps) = (Vec::new(), Vec::new());
+        Self { regions, numbers: HashMap::new(), steps, next: FIRST, is_open }
+    }
+
     fn region_of(&mut self, allocation: u64) -> Option<&mut Region> {
         let number = *self.numbers.get(&allocation)?;
         self.regions.get_mut(number)
@@ -264,7 +258,7 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
         // Memory without bytes is used by no work.
         for Access { memory, .. } in accesses.iter().filter(|access| access.memory.len() > 0) {
             if !state.numbers.contains_key(&memory.id()) {
-                return Err(match memory.is_recorded() {
+                return Err(match memory.is_placeholder() {
                     true => self.context.error(operation, ErrorKind::OfRecording { what: "array" }),
                     false => {
                         let hint = "give it to `record`, and to each launch, as an argument";

@@ -263,7 +263,8 @@ pub struct ErrorQueue(PlainMutex<VecDeque<Error>>);
 impl ErrorQueue {
     /// Adds an error; a full queue drops its oldest.
     pub fn push(&self, error: Error) {
-        // A panic of the subscriber ends here: who adds an error may have memory of others to wait for.
+        // A panic of the subscriber ends here. Callers are destructors and loops over several failures: unwinding would skip waits for
+        // memory that the user has lent.
         let _ = user_code::run(|| tracing::error!(%error, "no call could return this error"));
         // After the message, which runs code of the subscriber; the oldest error is dropped without the lock.
         let mut queue = self.0.lock();

@@ -1,12 +1,13 @@
 //! Work that is written down instead of being enqueued: the recording of a graph.
 
-use super::{Access, Admitted, Counters, Submitted, Timeline, Work};
+use super::{Access, Admitted, Counters, DeviceContext, Submitted, Timeline, Work};
 use gpumem_core::{
     Backend, CopyRegion, Error, ErrorKind, Fill, KernelArguments, LaunchConfig, Result, Stream, StridedCopy,
 };
 use std::{cell::RefCell, fmt, sync::Arc};
 
-/// A generation that no device ever has: what has it is only recorded, and can never be used.
+/// A generation that no device ever has: that of placeholder memory and of the streams of a recording. Checks for what is older than
+/// a reset refuse both.
 pub(super) const RECORDED: u64 = u64::MAX;
 
 /// Where the calls of a piece of work go.
@@ -17,7 +18,7 @@ pub enum Sink<'a, B: Backend> {
     Recording(&'a RefCell<Vec<Command<B>>>),
 }
 
-/// A call of the driver that was recorded. Its addresses are those of the memory that stands for that of each launch.
+/// A call of the driver that was recorded. Its addresses are those of placeholder memory, and each launch replaces them.
 pub enum Command<B: Backend> {
     Copy(CopyRegion),
     CopyStrided(StridedCopy),
@@ -41,7 +42,7 @@ pub trait Program<B: Backend>: Send + Sync {
 
 /// What the streams of a recording write to.
 pub trait Recording<B: Backend>: Send + Sync {
-    /// Checks that the recording goes on, and that each access is to memory that stands for that of a launch.
+    /// Checks that the recording has not ended, and that each access is to its own placeholder memory.
     /// Returns [`NotRecordable`](ErrorKind::NotRecordable) or [`OfRecording`](ErrorKind::OfRecording).
     fn admit(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()>;
 
@@ -156,12 +157,18 @@ impl<B: Backend> Timeline<B> {
     #[cold]
     pub(super) fn unusable(&self, operation: &'static str) -> Error {
         match self.is_recording() {
-            true => {
-                let what = "a call that waits, or that needs the driver's stream";
-                self.context.error(operation, ErrorKind::NotRecordable { what })
-            }
+            true => self.context.waits_in_recording(operation),
             false => super::queue::stale(&self.context, operation),
         }
+    }
+}
+
+impl<B: Backend> DeviceContext<B> {
+    /// The error of a call that a graph cannot record because it waits.
+    #[cold]
+    pub fn waits_in_recording(&self, operation: &'static str) -> Error {
+        let what = "a call that waits, or that needs the driver's stream";
+        self.error(operation, ErrorKind::NotRecordable { what })
     }
 }
 

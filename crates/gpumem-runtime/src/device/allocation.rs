@@ -2,12 +2,12 @@
 
 mod drop;
 mod foreign;
+mod placeholder;
 
 pub(crate) use drop::free;
 pub(crate) use foreign::{ForeignMemory, Release};
 
 use super::{Device, host_ready::HostReady};
-use crate::recording::{GraphRecording, Region};
 use gpumem_core::{
     Backend, DlpackDevice, DriverDevice, Error, ErrorKind, MemoryKind, POISONED, Result, Space,
 };
@@ -169,7 +169,7 @@ impl<B: Backend> Allocation<B> {
         if let Some(recording) = device.recording()
             && keeps_open
         {
-            return Self::recorded(device, recording, operation, (bytes, align), kind);
+            return Self::placeholder(device, recording, operation, (bytes, align), kind);
         }
         if bytes == 0 {
             return Ok(AllocationRef::new(Self::over(owner_ref(), (align as u64, 0, 0), kind)));
@@ -208,39 +208,6 @@ impl<B: Backend> Allocation<B> {
             (*new).inherit();
             Ok(UniqueArc::assume_init(slot).shareable())
         }
-    }
-
-    /// Memory that stands for that of each launch of a graph.
-    #[cold]
-    pub(crate) fn recorded(
-        device: &Device<B>,
-        recording: &GraphRecording<B>,
-        operation: &'static str,
-        (bytes, align): (usize, usize),
-        kind: MemoryKind,
-    ) -> Result<AllocationRef<B>> {
-        if bytes == 0 {
-            return Self::empty(device, operation, align, kind);
-        }
-        let address = recording.reserve(operation, (bytes, align), kind)?;
-        let memory = Self::recorded_at(device, address, bytes, kind);
-        recording.add(memory.id(), Region::new(address, (bytes, align), kind));
-        Ok(memory)
-    }
-
-    /// As [`recorded`](Self::recorded), at an address that the recording has reserved.
-    #[cold]
-    pub(crate) fn recorded_at(
-        device: &Device<B>,
-        address: u64,
-        bytes: usize,
-        kind: MemoryKind,
-    ) -> AllocationRef<B> {
-        let host = if is_seen_by_host(kind) { address as usize } else { 0 };
-        let mut memory = Self::owned(Owner::Device(device.share()), (address, host, bytes), kind);
-        // SAFETY: the owner keeps the context.
-        memory.tracked = unsafe { Tracked::recorded(device.core().context(), (address, bytes), kind) };
-        AllocationRef::new(memory)
     }
 
     /// New uses of the memory run after the earlier ones.

@@ -30,7 +30,7 @@ impl<B: Backend> HostReady<B> {
     /// Returns the driver's error, where managed memory needs a device at rest.
     pub(crate) fn zero(&self, operation: &'static str) -> Result<()> {
         let memory = &self.0;
-        if memory.is_recorded() {
+        if memory.is_placeholder() {
             // Each launch writes the zeros.
             return Ok(());
         }

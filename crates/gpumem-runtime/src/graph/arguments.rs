@@ -106,7 +106,7 @@ pub struct Recorder<'a, B: Backend> {
 }
 
 impl<B: Backend> Recorder<'_, B> {
-    /// A view of memory that stands for that of an argument. `address` is that of the lowest byte of the array that was recorded.
+    /// A view of placeholder memory for an argument. `address` is that of the lowest byte of the array that was given to `record`.
     fn view<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         layout: &Layout,
@@ -123,7 +123,7 @@ impl<B: Backend> Recorder<'_, B> {
         }
         let align = align.max(CONGRUENT);
         let address = self.recording.reserve_like(OPERATION, (bytes, align), address)?;
-        let memory = Allocation::recorded_at(self.device, address, bytes, MemoryKind::Device);
+        let memory = Allocation::placeholder_at(self.device, address, bytes, MemoryKind::Device);
         let region =
             self.recording.add(memory.id(), Region::new(address, (bytes, align), MemoryKind::Device));
         self.parameters.push(Parameter { layout: layout.clone(), region: Some(region), align });

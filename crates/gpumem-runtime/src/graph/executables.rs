@@ -120,8 +120,8 @@ fn capture<B: Backend>(
         return Ok(None);
     }
     // They are no calls of the driver that do anything.
-    let (counters, sink_stream) = (Counters::default(), stream);
-    let sink = Sink::Stream(sink_stream, &counters);
+    let counters = Counters::default();
+    let sink = Sink::Stream(stream, &counters);
     // SAFETY: nothing runs: the calls are captured.
     let enqueued = unsafe { super::launch::enqueue(plan, bases, &sink, None) };
     let captured = stream.end_capture();

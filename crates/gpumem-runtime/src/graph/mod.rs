@@ -1,6 +1,6 @@
 //! Graphs: work that is recorded once and launched often.
 //!
-//! * [`recording`](crate::recording): what a body does is written down, over memory that only stands for that of each launch.
+//! * [`recording`](crate::recording): what a body enqueues is written down, over placeholder memory.
 //! * [`plan`]: what each launch does; [`arena`]: where the temporaries lie.
 //! * [`launch`]: binds the arguments, and enqueues everything as one piece of work; [`executables`] are the driver's graphs.
 //! * [`arguments`], [`results`]: what comes in, and what comes out.
@@ -53,7 +53,7 @@ pub struct Graph<P, R, B: Backend> {
 struct Inner<R, B: Backend> {
     plan: Plan<B>,
     executables: Executables<B>,
-    /// What the body returned, over memory that stands for that of each launch.
+    /// What the body returned, over placeholder memory.
     results: R,
     device: Device<B>,
     generation: u64,

@@ -14,6 +14,7 @@ use crate::{
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result};
 use gpumem_memory::track::Command;
 use ndarray::ArrayView1;
+use std::ops::RangeInclusive;
 
 const OPERATION: &str = "record";
 
@@ -79,23 +80,13 @@ impl<B: Backend> Plan<B> {
         results: &[usize],
     ) -> Result<Self> {
         let Recorded { regions, steps, .. } = recorded;
-        let mut writes: Vec<Option<bool>> = vec![None; regions.len()];
-        let mut reads = vec![false; regions.len()];
-        let mut lives: Vec<Option<(usize, usize)>> = vec![None; regions.len()];
-        for (at, step) in steps.iter().enumerate() {
-            for used in &step.uses {
-                reads[used.region] |= !used.write;
-                let (writes, lives) = (&mut writes[used.region], &mut lives[used.region]);
-                *writes = Some(writes.unwrap_or_default() || used.write);
-                *lives = Some((lives.map_or(at, |(first, _)| first), at));
-            }
-        }
+        let uses = Uses::of(&steps, regions.len());
         let mut homes = vec![Home::Unused; regions.len()];
         for (at, parameter) in parameters.iter().enumerate() {
             parameter.region.into_iter().for_each(|region| homes[region] = Home::Argument(at));
         }
         results.iter().enumerate().for_each(|(at, region)| homes[*region] = Home::Result(at));
-        let is_inside = |region: &usize| homes[*region] == Home::Unused && lives[*region].is_some();
+        let is_inside = |region: &usize| homes[*region] == Home::Unused && uses.lives[*region].is_some();
         let inside: Vec<usize> = (0..regions.len()).filter(is_inside).collect();
         let (constants, temporaries): (Vec<_>, Vec<_>) =
             inside.into_iter().partition(|region| regions[*region].constant.is_some());
@@ -103,9 +94,9 @@ impl<B: Backend> Plan<B> {
             let what = "a page-locked array that the body does not return";
             return Err(device.core().error(OPERATION, ErrorKind::NotRecordable { what }));
         }
-        let of = |region: &usize| {
-            let (first, last) = lives[*region].unwrap_or_default();
-            Temporary { bytes: regions[*region].bytes, lives: first..=last }
+        let of = |region: &usize| Temporary {
+            bytes: regions[*region].bytes,
+            lives: uses.lives[*region].clone().unwrap_or(0..=0),
         };
         let all: Vec<Temporary> = temporaries.iter().map(of).collect();
         let align = temporaries.iter().map(|region| regions[*region].align).max().unwrap_or(ALIGN);
@@ -113,12 +104,7 @@ impl<B: Backend> Plan<B> {
         for (region, start) in temporaries.iter().zip(starts) {
             homes[*region] = Home::Arena(start);
         }
-        let mut bytes: Vec<u8> = Vec::new();
-        for region in constants {
-            bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
-            homes[region] = Home::Constants(bytes.len());
-            bytes.extend_from_slice(regions[region].constant.as_deref().unwrap_or_default());
-        }
+        let bytes = gather(&regions, &constants, &mut homes);
         let arena = (arena_bytes > 0).then(|| Allocation::new(device, OPERATION, arena_bytes, align));
         let mut plan = Self {
             report: GraphReport::of(&steps, arena_bytes, all.iter().map(|one| one.bytes).sum(), bytes.len()),
@@ -129,13 +115,48 @@ impl<B: Backend> Plan<B> {
             homes,
             regions,
             steps,
-            writes,
-            reads,
+            writes: uses.writes,
+            reads: uses.reads,
         };
         // The bytes are on the device.
         plan.regions.iter_mut().for_each(|region| drop(region.constant.take()));
         Ok(plan)
     }
+}
+
+/// How the steps use each region.
+struct Uses {
+    writes: Vec<Option<bool>>,
+    reads: Vec<bool>,
+    /// The first and the last step that uses it.
+    lives: Vec<Option<RangeInclusive<usize>>>,
+}
+
+impl Uses {
+    fn of<B: Backend>(steps: &[Step<B>], regions: usize) -> Self {
+        let mut all =
+            Self { writes: vec![None; regions], reads: vec![false; regions], lives: vec![None; regions] };
+        for (at, step) in steps.iter().enumerate() {
+            for used in &step.uses {
+                all.reads[used.region] |= !used.write;
+                let (writes, lives) = (&mut all.writes[used.region], &mut all.lives[used.region]);
+                *writes = Some(writes.unwrap_or_default() || used.write);
+                *lives = Some(lives.as_ref().map_or(at, |lives| *lives.start())..=at);
+            }
+        }
+        all
+    }
+}
+
+/// The bytes of all constants, one after the other.
+fn gather(regions: &[Region], constants: &[usize], homes: &mut [Home]) -> Vec<u8> {
+    let mut bytes: Vec<u8> = Vec::new();
+    for region in constants {
+        bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+        homes[*region] = Home::Constants(bytes.len());
+        bytes.extend_from_slice(regions[*region].constant.as_deref().unwrap_or_default());
+    }
+    bytes
 }
 
 fn result<B: Backend>(regions: &[Region], steps: &[Step<B>], region: usize) -> ResultMemory {

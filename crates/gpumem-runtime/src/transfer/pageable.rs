@@ -86,7 +86,7 @@ fn upload_recorded<T: Element, D: Dimension, B: Backend>(
     elements.extend(source.iter().copied());
     let bytes: Box<[u8]> = bytemuck::cast_slice(&elements).into();
     let size = (bytes.len(), align_of::<T>());
-    let memory = Allocation::recorded(device, recording, operation, size, MemoryKind::Device)?;
+    let memory = Allocation::placeholder(device, recording, operation, size, MemoryKind::Device)?;
     recording.keep(memory.id(), bytes);
     copy::<T, B>(timeline, operation, ArrayRef::new(&memory, &layout), destination)
 }

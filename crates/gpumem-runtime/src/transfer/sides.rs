@@ -43,7 +43,7 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
     /// Waits on the host for what a call that blocks would wait for on the stream, where streams may wait for other ranks: copies of
     /// other threads, which those ranks wait for, would come after it there.
     pub fn wait_before(self, operation: &'static str, write: bool) -> Result<()> {
-        if self.memory.is_recorded() {
+        if self.memory.is_placeholder() {
             return Err(waits(self.memory.context(), operation));
         }
         match self.memory.context().raw.capabilities().futures {
@@ -64,10 +64,7 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
 /// Refuses a call that blocks in the recording of a graph.
 #[cold]
 pub(super) fn waits<B: Backend>(context: &DeviceContext<B>, operation: &'static str) -> Error {
-    let what = "a call that waits, or that needs the driver's stream";
-    context
-        .error(operation, ErrorKind::NotRecordable { what })
-        .with_hint("the stream has a method that does not wait")
+    context.waits_in_recording(operation).with_hint("the stream has a method that does not wait")
 }
 
 /// The caller's memory: the address of its lowest element, and its layout from there.

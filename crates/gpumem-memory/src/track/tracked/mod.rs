@@ -166,25 +166,29 @@ impl<B: Backend> Tracked<B> {
     fn check_fresh(&self, operation: &'static str) -> Result<()> {
         match self.is_fresh() {
             true => Ok(()),
-            false if self.is_recorded() => {
+            false if self.is_placeholder() => {
                 Err(self.context.error(operation, ErrorKind::OfRecording { what: "array" }))
             }
             false => Err(self.context.error(operation, ErrorKind::Stale { what: "array" })),
         }
     }
 
-    /// Memory that stands for that of each launch while a graph is recorded: it can be named, and never used.
+    /// Placeholder memory of a graph's recording: addresses without bytes, which each launch replaces. It can be named, and never used.
     ///
     /// # Safety
     /// As for [`new`](Self::new).
-    pub unsafe fn recorded(context: &Arc<DeviceContext<B>>, place: (u64, usize), kind: MemoryKind) -> Self {
+    pub unsafe fn placeholder(
+        context: &Arc<DeviceContext<B>>,
+        place: (u64, usize),
+        kind: MemoryKind,
+    ) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Self::new(context, RECORDED, place, kind, true) }
     }
 
-    /// Whether the memory only stands for that of each launch.
+    /// Whether it is placeholder memory of a graph's recording.
     #[inline]
-    pub fn is_recorded(&self) -> bool {
+    pub fn is_placeholder(&self) -> bool {
         self.generation == RECORDED
     }
 }
