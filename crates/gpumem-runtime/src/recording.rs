@@ -129,28 +129,18 @@ impl<B: Backend> GraphRecording<B> {
             let what = "mapped and managed arrays";
             return Err(self.context.error(operation, ErrorKind::NotRecordable { what }));
         }
-        self.reserve_from(operation, (bytes, align.max(ALIGN)), 0)
+        self.reserve_like(operation, (bytes, align.max(ALIGN)), 0)
     }
 
-    /// As [`reserve`](Self::reserve), for an argument: the address has the same rest modulo `align` as `like`, and never modulo
-    /// twice that. So nothing in the body can rely on more than each launch has.
+    /// An address with the same rest modulo `align` as `like`, and never modulo twice that. So nothing in the body can rely on more
+    /// than each launch has.
     pub(crate) fn reserve_like(
         &self,
         operation: &'static str,
         (bytes, align): (usize, usize),
         like: u64,
     ) -> Result<u64> {
-        let from = align as u64 + like % align as u64;
-        self.reserve_from(operation, (bytes, align.saturating_mul(2)), from)
-    }
-
-    /// An address `from` bytes after a multiple of `align`.
-    fn reserve_from(
-        &self,
-        operation: &'static str,
-        (bytes, align): (usize, usize),
-        from: u64,
-    ) -> Result<u64> {
+        let (from, align) = (align as u64 + like % align as u64, align.saturating_mul(2));
         let mut state = self.state.lock();
         if !state.is_open {
             return Err(self.context.error(operation, ErrorKind::OfRecording { what: "device" }));

@@ -234,6 +234,15 @@ unsafe impl bytemuck::Zeroable for Wide {}
 // SAFETY: as above.
 unsafe impl bytemuck::Pod for Wide {}
 
+/// Elements that are aligned to more than the memory that a launch makes.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(512))]
+struct Wider([u8; 512]);
+// SAFETY: any bits are bytes, and there is no padding.
+unsafe impl bytemuck::Zeroable for Wider {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Wider {}
+
 fn a_body_relies_on_no_more_than_a_launch_has<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (device, stream) = (lab.device(), lab.device().stream()?);
     let is_misaligned = |error: &LayoutError| matches!(error, LayoutError::Misaligned { .. });
@@ -245,6 +254,18 @@ fn a_body_relies_on_no_more_than_a_launch_has<B: Backend>(lab: &Lab<B>) -> Verdi
     })?;
     verdict?;
     graph.launch(&stream, (&x,))?;
+    // Temporaries and results.
+    let mut verdict = Ok(());
+    let graph = device.record((), |stream, ()| {
+        for bytes in [512, 768, 512, 1024] {
+            let temporary = stream.device_array::<u8, _>(bytes)?;
+            let refused = refused_layout(temporary.slice(s![..512])?.reinterpret::<Wider>(), is_misaligned);
+            verdict = std::mem::replace(&mut verdict, Ok(())).and(refused);
+        }
+        Ok(())
+    })?;
+    verdict?;
+    graph.launch(&stream, ())?;
     // Elements that need it have it.
     let wide = device.device_array::<Wide, _>(4)?;
     let graph =
