@@ -112,9 +112,12 @@ impl<B: Backend> GraphRecording<B> {
         Arc::new(Self { context: context.clone(), state: Mutex::new(Recorded::new(true)) })
     }
 
-    /// Ends the recording. Returns what it has.
+    /// Ends the recording. Returns what it has: nothing in a forked child, where a thread of the parent may hold the lock for ever.
     pub(crate) fn close(&self) -> Recorded<B> {
-        mem::replace(&mut self.state.lock(), Recorded::new(false))
+        match self.context.origin.is_valid() {
+            true => mem::replace(&mut self.state.lock(), Recorded::new(false)),
+            false => Recorded::new(false),
+        }
     }
 
     /// An address for placeholder memory.

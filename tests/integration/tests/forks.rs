@@ -308,3 +308,47 @@ fn a_child_may_leave_the_scope_that_it_was_forked_in() {
         end.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn a_child_may_leave_the_recording_that_it_was_forked_in() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let graph = device.record((), |_, ()| Ok(())).unwrap();
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Others hold the locks of the graph and of the recording again and again.
+        scope.spawn(|| {
+            while !end.load(Ordering::Relaxed) {
+                graph.report();
+            }
+        });
+        for _ in 0..60 {
+            let (mut pid, mut other) = (0, None);
+            let left = device.record((), |inside, ()| {
+                let inside = inside.clone();
+                other = Some(scope.spawn(move || while inside.device_array::<u8, _>(1).is_ok() {}));
+                thread::sleep(Duration::from_micros(200));
+                // SAFETY: the child leaves the recording, which is promised to work, and ends.
+                pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    // SAFETY: a child that hangs ends by a signal.
+                    unsafe { libc::alarm(60) };
+                }
+                Ok(())
+            });
+            if pid == 0 {
+                graph.report();
+                let told = is_forked(left) && is_forked(graph.launch(&stream, ()));
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(!told)) };
+            }
+            assert!(left.is_ok() && other.unwrap().join().is_ok());
+            let mut status = 0;
+            // SAFETY: our own child, and a valid place for its status.
+            let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+            end.fetch_or(status != 0, Ordering::Relaxed);
+            assert_eq!((waited, status), (pid, 0), "status {status:#x}");
+        }
+        end.store(true, Ordering::Relaxed);
+    });
+}

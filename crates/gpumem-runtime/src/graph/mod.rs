@@ -132,6 +132,8 @@ impl<B: Backend> Device<B> {
         let views = like.record(&mut recorder)?;
         let parameters = recorder.parameters;
         let results = body(&stream, views)?;
+        // In a forked child nothing was recorded.
+        core.check(OPERATION)?;
         let recorded = recording.0.close();
         let mut regions = Vec::new();
         results.bind(&mut Binder(&mut |memory| {
@@ -166,7 +168,10 @@ impl<B: Backend> Drop for Closing<B> {
 impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// Returns what the graph consists of.
     pub fn report(&self) -> GraphReport {
-        GraphReport { driver_graphs: self.inner.executables.len(), ..self.inner.plan.report }
+        let Inner { plan, executables, device, .. } = &*self.inner;
+        // As for `Device::transfer_options`.
+        let driver_graphs = if device.core().origin.is_valid() { executables.len() } else { 0 };
+        GraphReport { driver_graphs, ..plan.report }
     }
 
     /// Returns the device that the graph was recorded on.
