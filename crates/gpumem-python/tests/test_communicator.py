@@ -47,6 +47,31 @@ def test_reductions_are_those_of_numpy():
     assert averages[1].copy_to_host()[0] == 1 + 1j
 
 
+def test_reductions_refuse_what_is_no_number():
+    record = np.dtype([("id", "u1"), ("mass", "f4")])
+    dates = np.array(["NaT", "2026-01-01"], "M8[D]")
+    for rank in ranks(2, timeout=2):
+        records = uploaded(rank, np.ones(2, record))
+        # The masses are not aligned.
+        for array in (np.ones(2, record), records, records["mass"], np.array([b"ab", b"c"]), dates):
+            for op in ("sum", "max"):
+                with pytest.raises(TypeError, match="not defined"):
+                    rank.all_reduce(array, op=op)
+                with pytest.raises(TypeError, match="not defined"), rank.group() as group:
+                    group.reduce(array, op=op, root=1 - rank.rank)
+        np.testing.assert_array_equal(records.copy_to_host(), np.ones(2, record))
+
+
+def test_operations_convert_no_elements():
+    pairs = [("M8[s]", "M8[D]"), ("m8[s]", "i8"), ([("a", "i4"), ("b", "f4")], [("a", "f4"), ("b", "i4")])]
+    for rank in ranks(2, timeout=2):
+        for source, into in pairs:
+            with pytest.raises(TypeError, match="is needed"):
+                rank.all_gather(uploaded(rank, np.ones(2, source)), uploaded(rank, np.zeros(4, into)))
+            with pytest.raises(TypeError, match="is needed"):
+                rank.all_to_all(np.ones(2, source), np.zeros(2, into))
+
+
 def test_arrays_are_moved():
     kept = []
     record = np.dtype([("id", "i4"), ("mass", "f8")])
@@ -133,7 +158,7 @@ def test_wrong_arguments_are_refused():
         rank.all_reduce(uploaded(rank, [1, 2]), op="avg")
     with pytest.raises(TypeError, match="reduction"):
         rank.all_reduce(uploaded(rank, [True]))
-    with pytest.raises(TypeError, match="types"):
+    with pytest.raises(TypeError, match="is needed"):
         rank.all_reduce(array, uploaded(rank, [1, 2]))
     with pytest.raises(ValueError, match="share memory"):
         rank.all_reduce(array, array)

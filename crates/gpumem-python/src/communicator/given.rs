@@ -33,8 +33,8 @@ pub(super) fn computed(op: &str) -> PyResult<Computed> {
 
 /// Runs an expression for elements and a reduction that go together; `T` names the element, `$reduction` the reduction.
 macro_rules! reduce {
-    ($op:expr, $elements:expr, $array:ident, $reduction:ident => $body:expr) => {
-        reduce!(@ $op, $elements, $array, $reduction, $body;
+    ($op:expr, $numbers:expr, $array:ident, $reduction:ident => $body:expr) => {
+        reduce!(@ $op, $numbers, $array, $reduction, $body;
             Sum: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64,
                 C64 num_complex::Complex<f32>, C128 num_complex::Complex<f64>;
             Average: F16 half::f16, BF16 half::bf16, F32 f32, F64 f64, C64 num_complex::Complex<f32>, C128 num_complex::Complex<f64>;
@@ -43,10 +43,10 @@ macro_rules! reduce {
             Max: I8 i8, U8 u8, I32 i32, U32 u32, I64 i64, U64 u64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64;
         )
     };
-    (@ $op:expr, $elements:expr, $array:ident, $reduction:ident, $body:expr;
+    (@ $op:expr, $numbers:expr, $array:ident, $reduction:ident, $body:expr;
         $($name:ident: $($variant:ident $element:ty),*;)*) => {
-        match ($op, $elements) {
-            $($(($crate::communicator::given::Computed::$name, $crate::dtype::Elements::$variant($array)) => {
+        match ($op, $numbers) {
+            $($(($crate::communicator::given::Computed::$name, Some($crate::dtype::Elements::$variant($array))) => {
                 type T = $element;
                 let $reduction = gpumem::collectives::$name;
                 $body
@@ -118,6 +118,16 @@ impl RankArray {
 
     pub(super) fn elements(&self) -> &Elements {
         &self.array.get().elements
+    }
+
+    /// The elements, if they are numbers. Records, texts and unaligned numbers are held as bytes, and dates as integers.
+    pub(super) fn numbers(&self) -> Option<&Elements> {
+        self.array.get().dtype.number().map(|_| self.elements())
+    }
+
+    /// Refuses arrays of different elements: an operation converts none.
+    pub(super) fn check_type(&self, other: &Self) -> PyResult<()> {
+        Python::attach(|py| self.array.get().dtype.expect(py, &other.array.get().dtype))
     }
 
     /// Copies the elements to the array of the host that they are of, if they are a copy.

@@ -59,6 +59,7 @@ impl Operation {
         let destination = array(destination, has_destination, true)?;
         if let (Some(source), Some(destination)) = (&source, &destination) {
             source.check_apart(destination)?;
+            destination.check_type(source)?;
         }
         let call = call(&kind, source.as_ref(), destination.as_ref())?;
         Ok(Self { call, source, destination })
@@ -124,7 +125,7 @@ fn call(kind: &Kind, source: Option<&RankArray>, destination: Option<&RankArray>
     };
     match kind {
         Kind::AllReduce(computed) | Kind::Reduce(computed, _) | Kind::ReduceScatter(computed) => {
-            reduce!(*computed, typed.elements(), _array, reduction => {
+            reduce!(*computed, typed.numbers(), _array, reduction => {
                 let (source, destination) = views::<T>(source, destination)?;
                 Ok(Box::new(Computes { kind: kind.clone(), source, destination, reduction }))
             })
