@@ -91,6 +91,8 @@ pub(crate) struct Recorded<B: Backend> {
     /// The region of each allocation, by its number.
     pub(crate) numbers: HashMap<u64, usize>,
     pub(crate) steps: Vec<Step<B>>,
+    /// Bytes of elements of the host.
+    constant_bytes: usize,
     next: u64,
     is_open: bool,
 }
@@ -171,6 +173,20 @@ impl<B: Backend> GraphRecording<B> {
         number
     }
 
+    /// Room for elements of the host. All of a recording have to fit into the memory of the device in any case.
+    /// Returns [`OutOfMemory`](ErrorKind::OutOfMemory).
+    pub(crate) fn room(&self, operation: &'static str, bytes: usize) -> Result<Vec<u8>> {
+        let total = self.context.raw.info().total_memory;
+        let (mut state, mut elements) = (self.state.lock(), Vec::new());
+        let free = total.saturating_sub(state.constant_bytes);
+        if bytes > free || elements.try_reserve_exact(bytes).is_err() {
+            let kind = ErrorKind::out_of_memory(bytes, "device", MemoryInfo { free, total });
+            return Err(self.context.error(operation, kind));
+        }
+        state.constant_bytes += bytes;
+        Ok(elements)
+    }
+
     /// Takes elements of the host for memory of the recording.
     pub(crate) fn keep(&self, allocation: u64, elements: Box<[u8]>) {
         if let Some(region) = self.state.lock().region_of(allocation) {
@@ -186,7 +202,7 @@ impl<B: Backend> GraphRecording<B> {
 impl<B: Backend> Recorded<B> {
     fn new(is_open: bool) -> Self {
         let (regions, steps) = (Vec::new(), Vec::new());
-        Self { regions, numbers: HashMap::new(), steps, next: FIRST, is_open }
+        Self { regions, numbers: HashMap::new(), steps, constant_bytes: 0, next: FIRST, is_open }
     }
 
     fn region_of(&mut self, allocation: u64) -> Option<&mut Region> {

@@ -241,3 +241,20 @@ fn a_stream_without_a_last_event_leaves_its_memory_usable() {
         assert!(device.take_errors().is_empty());
     }
 }
+
+#[test]
+fn a_recording_keeps_no_more_than_the_device_has_room_for() {
+    for make in ways() {
+        let (device, _raw) = make();
+        let (elements, mut taken) = (vec![1u8; 1 << 20], 0);
+        let recorded = device.record((), |stream, ()| {
+            for _ in 0..64 {
+                drop(stream.to_device(&elements)?);
+                taken += 1;
+            }
+            Ok(())
+        });
+        assert!(matches!(recorded.unwrap_err().kind(), ErrorKind::OutOfMemory { .. }));
+        assert_eq!(taken, 16);
+    }
+}

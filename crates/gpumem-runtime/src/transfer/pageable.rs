@@ -20,7 +20,7 @@ use crate::{
     device::Allocation,
     layout::{CopyNest, Layout, Order},
 };
-use gpumem_core::{Backend, DeviceInfo, DriverDevice, Element, ErrorKind, MemoryInfo, MemoryKind, Result};
+use gpumem_core::{Backend, DriverDevice, Element, MemoryKind, Result};
 use gpumem_memory::track::{Timeline, Work};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::sync::Arc;
@@ -75,19 +75,14 @@ fn upload_recorded<T: Element, D: Dimension, B: Backend>(
     let Some(recording) = device.recording() else { return Ok(0) };
     let layout = Layout::packed(source.shape(), size_of::<T>(), Order::C)
         .map_err(|error| timeline.context.error(operation, error))?;
-    // It has to fit there in any case.
-    let DeviceInfo { total_memory, .. } = *timeline.context.raw.info();
-    let mut elements: Vec<T> = Vec::new();
-    if layout.packed_bytes() > total_memory || elements.try_reserve_exact(source.len()).is_err() {
-        let memory = MemoryInfo { free: 0, total: total_memory };
-        let kind = ErrorKind::out_of_memory(layout.packed_bytes(), "device", memory);
-        return Err(timeline.context.error(operation, kind));
+    let mut elements = recording.room(operation, layout.packed_bytes())?;
+    match source.as_slice() {
+        Some(packed) => elements.extend_from_slice(bytemuck::cast_slice(packed)),
+        None => source.iter().for_each(|one| elements.extend_from_slice(bytemuck::bytes_of(one))),
     }
-    elements.extend(source.iter().copied());
-    let bytes: Box<[u8]> = bytemuck::cast_slice(&elements).into();
-    let size = (bytes.len(), align_of::<T>());
+    let size = (elements.len(), align_of::<T>());
     let memory = Allocation::placeholder(device, recording, operation, size, MemoryKind::Device)?;
-    recording.keep(memory.id(), bytes);
+    recording.keep(memory.id(), elements.into_boxed_slice());
     copy::<T, B>(timeline, operation, ArrayRef::new(&memory, &layout), destination)
 }
 
