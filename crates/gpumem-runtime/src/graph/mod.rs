@@ -169,7 +169,7 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// Returns what the graph consists of.
     pub fn report(&self) -> GraphReport {
         let Inner { plan, executables, device, .. } = &*self.inner;
-        // As for `Device::transfer_options`.
+        // In a forked child a thread of the parent may hold the lock for ever.
         let driver_graphs = if device.core().origin.is_valid() { executables.len() } else { 0 };
         GraphReport { driver_graphs, ..plan.report }
     }
