@@ -11,7 +11,7 @@ use gpumem_runtime::{
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{any::TypeId, borrow::Cow, ops::Range};
+use std::{any::TypeId, borrow::Cow, ops::Range, sync::Arc};
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +132,8 @@ impl ElementType {
 pub(crate) struct Call {
     pub(crate) kind: Kind,
     pub(crate) element: ElementType,
+    /// What stands for the name of the type.
+    pub(crate) element_name: Option<Arc<str>>,
     /// Elements that each rank gives or gets: those of one block where there are several.
     pub(crate) count: usize,
     pub(crate) computation: Option<Computation>,
@@ -139,7 +141,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new<T: Element>(kind: Kind, count: usize) -> Self {
-        Self { kind, element: ElementType::of::<T>(), count, computation: None }
+        Self { kind, element: ElementType::of::<T>(), element_name: None, count, computation: None }
     }
 
     /// The same, with what is computed.
@@ -154,7 +156,11 @@ impl Call {
 
     /// The operation as errors and records tell it.
     pub(crate) fn describe(&self) -> CollectiveCall {
-        let mut call = CollectiveCall::new(self.kind.name(), self.element.name, self.count);
+        let name = match &self.element_name {
+            Some(name) => Cow::Owned(name.to_string()),
+            None => Cow::Borrowed(self.element.name),
+        };
+        let mut call = CollectiveCall::new(self.kind.name(), name, self.count);
         call.reduction = self.computation.map(|computation| computation.name);
         call.root = self.kind.root();
         call

@@ -17,7 +17,7 @@ const ORDERS: usize = 8;
 /// Bytes without the numbers for each rank.
 const FIXED: usize = 576;
 
-/// Two types may have one name. Within a process the types themselves are compared, and across processes the hash of the name,
+/// Two types may have one name, and elements of one type several. Within a process the types themselves are compared, and across processes the hash of the name,
 /// which is cut there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Identity {
@@ -221,6 +221,7 @@ fn differ((left, right): (usize, usize), all: &[Fingerprint]) -> bool {
     let (one, other) = (&all[left], &all[right]);
     let (mine, theirs) = (&one.call, &other.call);
     if one.element != other.element
+        || mine.element != theirs.element
         || (mine.reduction, mine.root) != (theirs.reduction, theirs.root)
         || orders_differ(&mine.order, &theirs.order)
     {
@@ -286,6 +287,7 @@ mod tests {
             (Call::new::<u8>(Kind::AllGather, 3), Call::new::<u8>(Kind::AllToAll, 3)),
             (rooted(0), rooted(1)),
             (pair(true, 3), pair(false, 4)),
+            (pair(true, 3), Call { element_name: Some("V1".into()), ..pair(false, 3) }),
             (pair(false, 3), pair(true, 4)),
             (Call::new::<u8>(Kind::Barrier, 0), Call::new::<u8>(Kind::AllGather, 0)),
         ];

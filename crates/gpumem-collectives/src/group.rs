@@ -9,7 +9,7 @@ use crate::{
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::Stream;
 use smallvec::SmallVec;
-use std::{fmt, slice};
+use std::{fmt, slice, sync::Arc};
 
 /// The operations of a rank on a stream: each by itself ([`Communicator::on`]), or as parts of a group
 /// ([`Communicator::group`]), which borrows the arrays until its end.
@@ -18,6 +18,7 @@ pub struct Operations<'g, 'c, B: Backend> {
     pub(crate) stream: &'c Stream<B>,
     /// No value, so that nothing borrows the arrays after the last call.
     group: Option<&'c mut Group<'g, B>>,
+    element_name: Option<Arc<str>>,
 }
 
 /// Operations that are enqueued together.
@@ -57,7 +58,7 @@ impl<'g, B: Backend> Group<'g, B> {
 impl<B: Backend> Communicator<B> {
     /// Returns the operations of this rank on a stream: `rank.on(&stream).barrier()`.
     pub fn on<'g, 'c>(&'c self, stream: &'c Stream<B>) -> Operations<'g, 'c, B> {
-        Operations { communicator: self, stream, group: None }
+        Operations { communicator: self, stream, group: None, element_name: None }
     }
 
     /// Collects the operations that `body` calls, and enqueues them as one piece of work: none of them waits for another. An
@@ -97,7 +98,9 @@ impl<B: Backend> Communicator<B> {
     ) -> Result<R> {
         let mut group = Group::new();
         // An error of the body drops the group: nothing has been enqueued yet.
-        let value = body(&mut Operations { communicator: self, stream, group: Some(&mut group) })?;
+        let group_of = Some(&mut group);
+        let value =
+            body(&mut Operations { communicator: self, stream, group: group_of, element_name: None })?;
         if let Some(RankCalls { engine, stream, operation, calls }) = group.part(self, stream)? {
             engine.enqueue(stream, operation, calls)?;
         }
@@ -140,6 +143,7 @@ impl<B: Backend> Communicator<B> {
             communicator,
             stream,
             group: Some(group),
+            element_name: None,
         });
         let value = body(&mut each.collect::<Vec<_>>())?;
         let parts = ranks.iter().zip(&groups);
@@ -171,15 +175,22 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         self.group.is_some()
     }
 
+    /// Names the elements of the operations that follow, where their type does not say what they are: records that are held as bytes,
+    /// say. Ranks whose names differ disagree about the operation. `None` stands for the type's own name.
+    pub fn name_elements(&mut self, name: Option<Arc<str>>) {
+        self.element_name = name;
+    }
+
     /// Enqueues an operation, or adds it to the group. `in_place` says whether the source may be in the destination, or the other
     /// way round.
     pub(crate) fn add(
         &mut self,
-        call: Call,
+        mut call: Call,
         source: Option<Place<'g, B>>,
         destination: Option<(Place<'g, B>, Option<Unpack<'g, B>>)>,
         in_place: bool,
     ) -> Result<()> {
+        call.element_name = self.element_name.clone();
         let operation = call.kind.name();
         let (destination, unpack) = destination.unzip();
         let unpack = unpack.flatten();

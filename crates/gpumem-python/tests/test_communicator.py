@@ -72,6 +72,26 @@ def test_operations_convert_no_elements():
                 rank.all_to_all(np.ones(2, source), np.zeros(2, into))
 
 
+def test_ranks_agree_on_the_elements():
+    record = [("a", "i4"), ("b", "f4")]
+    pairs = [("M8[s]", "M8[D]"), ("m8[s]", "i8"), (record, [("a", "f4"), ("b", "i4")]), (record, "S8")]
+    for pair in pairs:
+        for first, second in (pair, pair[::-1]):
+            one, other = ranks(2, timeout=20)
+            arrays = [uploaded(rank, np.zeros(3, of)) for rank, of in ((one, first), (other, second))]
+            one.broadcast(arrays[0])
+            with pytest.raises(gpumem.GpuMemError, match="disagree"):
+                other.broadcast(arrays[1])
+                other.synchronize()
+            with pytest.raises(gpumem.GpuMemError, match="disagree"):
+                one.synchronize()
+    one, other = ranks(2, timeout=20)
+    arrays = [uploaded(one, np.array([(1, 2.5)], record)), uploaded(other, np.zeros(1, record))]
+    one.broadcast(arrays[0])
+    other.broadcast(arrays[1])
+    assert arrays[1].copy_to_host()[0].item() == (1, 2.5)
+
+
 def test_arrays_are_moved():
     kept = []
     record = np.dtype([("id", "i4"), ("mass", "f8")])

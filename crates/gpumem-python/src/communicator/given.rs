@@ -9,6 +9,7 @@ use crate::{
     make::upload,
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
+use std::sync::Arc;
 
 /// What is computed.
 #[derive(Clone, Copy)]
@@ -123,6 +124,14 @@ impl RankArray {
     /// The elements, if they are numbers. Records, texts and unaligned numbers are held as bytes, and dates as integers.
     pub(super) fn numbers(&self) -> Option<&Elements> {
         self.array.get().dtype.number().map(|_| self.elements())
+    }
+
+    /// NumPy's name of elements that are no numbers, which ranks have to agree on.
+    pub(super) fn element_name(&self) -> PyResult<Option<Arc<str>>> {
+        match self.numbers() {
+            Some(_) => Ok(None),
+            None => Python::attach(|py| Ok(Some(self.array.get().dtype.name(py)?.into()))),
+        }
     }
 
     /// Refuses arrays of different elements: an operation converts none.

@@ -8,6 +8,7 @@ use gpumem::{
     ndarray::IxDyn,
 };
 use pyo3::{exceptions::PyTypeError, prelude::*};
+use std::sync::Arc;
 
 /// What an operation does.
 #[derive(Clone)]
@@ -35,6 +36,7 @@ pub(super) struct Operation {
     call: Box<dyn Call>,
     source: Option<RankArray>,
     destination: Option<RankArray>,
+    element_name: Option<Arc<str>>,
 }
 
 impl Operation {
@@ -62,7 +64,8 @@ impl Operation {
             destination.check_type(source)?;
         }
         let call = call(&kind, source.as_ref(), destination.as_ref())?;
-        Ok(Self { call, source, destination })
+        let named = source.as_ref().or(destination.as_ref()).map(RankArray::element_name).transpose()?;
+        Ok(Self { call, source, destination, element_name: named.flatten() })
     }
 
     /// Refuses arrays that another operation of the group writes, or that this one writes and the other uses.
@@ -80,6 +83,7 @@ impl Operation {
 
     /// Adds it to those that are enqueued together.
     pub(super) fn add<'g>(&'g mut self, group: &mut Group<'g, '_>) -> gpumem::Result<()> {
+        group.name_elements(self.element_name.clone());
         self.call.add(group)
     }
 
