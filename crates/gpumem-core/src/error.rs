@@ -2,11 +2,13 @@
 
 mod layout;
 mod load;
+mod not_recorded;
 #[cfg(test)]
 mod tests;
 
 pub use layout::LayoutError;
 pub use load::{LoadError, LoadFailure};
+pub use not_recorded::NotRecorded;
 
 use crate::{MemoryInfo, MemoryPressure};
 use std::{borrow::Cow, fmt};
@@ -37,20 +39,14 @@ struct Inner {
 }
 
 impl Error {
-    /// Makes an error of `operation` on `backend`. An empty backend means that none was involved.
+    /// Makes an error of `operation` on `backend`, with the hint of its kind, if that has one. An empty backend means that none was
+    /// involved.
     #[cold]
     #[inline(never)]
     pub fn new(backend: &'static str, operation: &'static str, kind: impl Into<ErrorKind>) -> Self {
         let kind = kind.into();
-        Self(Box::new(Inner {
-            backend,
-            ordinal: None,
-            operation,
-            kernel: None,
-            argument: None,
-            hint: None,
-            kind,
-        }))
+        let hint = kind.hint().map(Cow::Borrowed);
+        Self(Box::new(Inner { backend, ordinal: None, operation, kernel: None, argument: None, hint, kind }))
     }
 
     /// Returns what went wrong.
@@ -385,7 +381,7 @@ pub enum ErrorKind {
     #[error("a graph cannot record this: {what}")]
     NotRecordable {
         /// What was asked for.
-        what: &'static str,
+        what: NotRecorded,
     },
     /// This was made while a graph was recorded, as a placeholder for what each launch has: it has no memory and no stream of the
     /// driver.
@@ -443,6 +439,14 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// What can be done about it, where that is always the same.
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotRecordable { what } => Some(what.hint()),
+            _ => None,
+        }
+    }
+
     /// Makes the error of a request for so many bytes of a kind of memory, of which there is so much.
     pub fn out_of_memory(requested: usize, kind: &'static str, memory: MemoryInfo) -> Self {
         Self::OutOfMemory { requested, kind, free: memory.free, total: memory.total, pressure: None }

@@ -1,7 +1,7 @@
 //! The recording of a graph: placeholder memory, and what a body enqueues.
 
 use gpumem_core::{
-    Backend, CopyRegion, DriverDevice, Error, ErrorKind, MemoryInfo, MemoryKind, Result, Space,
+    Backend, CopyRegion, DriverDevice, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result, Space,
 };
 use gpumem_memory::track::{Access, Command, DeviceContext, Recording, Work};
 use parking_lot::Mutex;
@@ -131,8 +131,7 @@ impl<B: Backend> GraphRecording<B> {
         kind: MemoryKind,
     ) -> Result<u64> {
         if !matches!(kind, MemoryKind::Device | MemoryKind::Pinned) {
-            let what = "mapped and managed arrays";
-            return Err(self.context.error(operation, ErrorKind::NotRecordable { what }));
+            return Err(self.context.not_recordable(operation, NotRecorded::MappedOrManaged));
         }
         self.reserve_like(operation, (bytes, align.max(ALIGN)), 0)
     }
@@ -193,10 +192,6 @@ impl<B: Backend> GraphRecording<B> {
             region.constant = Some(elements);
         }
     }
-
-    fn refuse(&self, operation: &'static str, what: &'static str, hint: &'static str) -> Error {
-        self.context.error(operation, ErrorKind::NotRecordable { what }).with_hint(hint)
-    }
 }
 
 impl<B: Backend> Recorded<B> {
@@ -256,9 +251,11 @@ impl<B: Backend> Recorded<B> {
 
 impl<B: Backend> Recording<B> for GraphRecording<B> {
     fn admit(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        if matches!(work, Work::Collective | Work::Foreign) {
-            let hint = "enqueue it on the stream between two launches";
-            return Err(self.refuse(operation, "work of other libraries and of several ranks", hint));
+        let refuse = |what| Err(self.context.not_recordable(operation, what));
+        match work {
+            Work::Collective => return refuse(NotRecorded::Collective),
+            Work::Foreign => return refuse(NotRecorded::ForeignWork),
+            _ => {}
         }
         let state = self.state.lock();
         if !state.is_open {
@@ -267,13 +264,10 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
         // Memory without bytes is used by no work.
         for Access { memory, .. } in accesses.iter().filter(|access| access.memory.len() > 0) {
             if !state.numbers.contains_key(&memory.id()) {
-                return Err(match memory.is_placeholder() {
-                    true => self.context.error(operation, ErrorKind::OfRecording { what: "array" }),
-                    false => {
-                        let hint = "give it to `record`, and to each launch, as an argument";
-                        self.refuse(operation, "an array from outside of the recording", hint)
-                    }
-                });
+                return match memory.is_placeholder() {
+                    true => Err(self.context.error(operation, ErrorKind::OfRecording { what: "array" })),
+                    false => refuse(NotRecorded::OutsideArray),
+                };
             }
         }
         Ok(())
@@ -311,13 +305,11 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
         }
         let is_launch = commands.iter().any(|command| matches!(command, Command::Launch(_)));
         if is_launch && arguments.len() < uses.len() {
-            return Err(self
-                .context
-                .error(operation, ErrorKind::NotRecordable { what: "arrays of the host as arguments" }));
+            return Err(self.context.not_recordable(operation, NotRecorded::HostArguments));
         }
         let calls = commands.into_iter().map(|command| {
             let relocations = state.relocations(&uses, &arguments, &command, direct);
-            let missing = || self.context.error(operation, ErrorKind::NotRecordable { what: "this memory" });
+            let missing = || self.context.not_recordable(operation, NotRecorded::OutsideArray);
             Ok(Call { relocations: relocations.ok_or_else(missing)?, command })
         });
         let calls = calls.collect::<Result<Vec<_>>>()?;

@@ -190,7 +190,7 @@ pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
     DescriptorError, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, DriverDevice, Element, Error,
     ErrorKind, Extents, Failure, LaunchConfig, LayoutError, LoadError, LoadFailure, Location, MappedOptions,
-    MemoryInfo, MemoryKind, RawStream, Result, StreamKind, StreamOptions,
+    MemoryInfo, MemoryKind, NotRecorded, RawStream, Result, StreamKind, StreamOptions,
 };
 
 #[cfg(all(doctest, feature = "host"))]

@@ -146,7 +146,7 @@ fn errors() -> Vec<Error> {
         }),
         on("synchronize", ErrorKind::DeviceLost { cause: text("CUDA_ERROR_ILLEGAL_ADDRESS (700)") }),
         on("copy_to_host", ErrorKind::Stale { what: "array" }),
-        on("synchronize", ErrorKind::NotRecordable { what: "a call that waits, or that needs the driver's stream" }),
+        on("synchronize", ErrorKind::NotRecordable { what: NotRecorded::Wait }),
         on("copy_to_host", ErrorKind::OfRecording { what: "array" }),
         on("copy", ErrorKind::WrongThread),
         on("synchronize", ErrorKind::BlockingInCallback),
@@ -265,4 +265,25 @@ fn uncounted_memory_is_not_reported_as_zero() {
         error(9),
         "pinned_array on cuda:0: out of memory: 10 bytes of pinned memory requested, 0 of 9 free"
     );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "reads a page of the book")]
+fn all_that_a_graph_does_not_record_has_a_hint_and_a_row_of_the_book() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/graphs.md");
+    // The page does not go with a published crate.
+    let page = path.exists().then(|| fs::read_to_string(&path).unwrap());
+    for what in NotRecorded::ALL {
+        let error = on("call", ErrorKind::NotRecordable { what: *what });
+        assert!(!what.to_string().is_empty() && !what.hint().is_empty(), "{what:?}");
+        assert_eq!(error.hint(), Some(what.hint()));
+        assert_eq!(
+            error.to_string(),
+            format!("call on cuda:0: a graph cannot record this: {what} ({})", what.hint())
+        );
+        if let Some(page) = &page {
+            let row = format!("| {what} | {} |", what.hint());
+            assert!(page.contains(&row), "docs/src/graphs.md lacks {row}");
+        }
+    }
 }

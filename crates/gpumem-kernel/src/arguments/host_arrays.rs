@@ -2,7 +2,7 @@
 
 use super::{Argument, ArgumentCollector, ScopedArgument, sealed::SealedArgument};
 use crate::{Own, OwnView, Slice, SliceMut, View, ViewMut};
-use gpumem_core::{Backend, DriverDevice, Element, Error, LayoutError, Result};
+use gpumem_core::{Backend, DriverDevice, Element, Error, LayoutError, NotRecorded, Result};
 use gpumem_runtime::{
     ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
     Scalar, Scope, Source, Storage, Stream, ToDevice,
@@ -161,7 +161,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         if self.locks.is_none() {
             may_block(OPERATION)?;
         }
-        self.timeline().check(OPERATION)
+        self.timeline().check_for(OPERATION, NotRecorded::HostArguments)
     }
 
     /// The elements where they lie, if the kernel can use them there.

@@ -10,7 +10,9 @@ use crate::{
     sync::{PlainMutex, Rank},
     user_code,
 };
-use gpumem_core::{Backend, DriverDevice, ErrorKind, NonBlockingContext, Result, process::DriverUse};
+use gpumem_core::{
+    Backend, DriverDevice, ErrorKind, NonBlockingContext, NotRecorded, Result, process::DriverUse,
+};
 use parking_lot::Condvar;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -57,7 +59,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         task: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
-        self.check(operation)?;
+        self.check_for(operation, NotRecorded::Callback)?;
         // The event is recorded now, so that later work does not delay the callback.
         let span = self.span_to(self.last_submission());
         self.try_wait_target(span.last)?;

@@ -2,7 +2,8 @@
 
 use super::{Access, Admitted, Counters, DeviceContext, Submitted, Timeline, Work};
 use gpumem_core::{
-    Backend, CopyRegion, Error, ErrorKind, Fill, KernelArguments, LaunchConfig, Result, Stream, StridedCopy,
+    Backend, CopyRegion, Error, ErrorKind, Fill, KernelArguments, LaunchConfig, NotRecorded, Result, Stream,
+    StridedCopy,
 };
 use std::{cell::RefCell, fmt, sync::Arc};
 
@@ -60,10 +61,10 @@ impl<B: Backend> Sink<'_, B> {
     /// The driver's stream, for calls that no recording takes.
     /// Returns [`NotRecordable`](ErrorKind::NotRecordable) in a recording.
     #[inline(always)]
-    pub fn stream(&self, what: &'static str) -> Result<&B::Stream> {
+    pub fn stream(&self, operation: &'static str) -> Result<&B::Stream> {
         match self {
             Self::Stream(stream, _) => Ok(stream),
-            Self::Recording(_) => Err(Error::new("", what, ErrorKind::NotRecordable { what })),
+            Self::Recording(_) => Err(not_recordable(operation, NotRecorded::DriverStream)),
         }
     }
 
@@ -141,6 +142,11 @@ impl<B: Backend> Sink<'_, B> {
 }
 
 #[cold]
+fn not_recordable(operation: &'static str, what: NotRecorded) -> Error {
+    Error::new("", operation, ErrorKind::NotRecordable { what })
+}
+
+#[cold]
 fn push<B: Backend>(commands: &RefCell<Vec<Command<B>>>, command: Command<B>) -> Result<()> {
     commands.borrow_mut().push(command);
     Ok(())
@@ -153,21 +159,21 @@ impl<B: Backend> Timeline<B> {
         self.generation == RECORDED
     }
 
-    /// What is wrong with the stream, whose generation is not that of the device.
+    /// What is wrong with the stream, whose generation is not that of the device: a graph does not record `what`, or the stream is
+    /// stale.
     #[cold]
-    pub(super) fn unusable(&self, operation: &'static str) -> Error {
+    pub(super) fn unusable(&self, operation: &'static str, what: NotRecorded) -> Error {
         match self.is_recording() {
-            true => self.context.waits_in_recording(operation),
+            true => self.context.not_recordable(operation, what),
             false => super::queue::stale(&self.context, operation),
         }
     }
 }
 
 impl<B: Backend> DeviceContext<B> {
-    /// The error of a call that a graph cannot record because it waits.
+    /// The error of a call that a graph cannot record.
     #[cold]
-    pub fn waits_in_recording(&self, operation: &'static str) -> Error {
-        let what = "a call that waits, or that needs the driver's stream";
+    pub fn not_recordable(&self, operation: &'static str, what: NotRecorded) -> Error {
         self.error(operation, ErrorKind::NotRecordable { what })
     }
 }
@@ -180,7 +186,9 @@ impl<B: Backend> Admitted<'_, '_, B> {
         enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>,
     ) -> Result<Submitted<R>> {
         let Self { timeline, work, operation, accesses } = self;
-        let Some(recording) = &timeline.recording else { return Err(timeline.unusable(operation)) };
+        let Some(recording) = &timeline.recording else {
+            return Err(timeline.unusable(operation, NotRecorded::DriverStream));
+        };
         let commands = RefCell::default();
         let in_operation = |error: Error| timeline.context.place(error.in_operation(operation));
         let value = enqueue(&Sink::Recording(&commands), 0).map_err(in_operation)?;

@@ -6,8 +6,8 @@ use super::{
     queue::Queue,
 };
 use gpumem_core::{
-    Backend, CopyRegion, Error, ErrorKind, MemoryUses, RawStream, Result, Stream as _, SubmissionId,
-    with_uses,
+    Backend, CopyRegion, Error, ErrorKind, MemoryUses, NotRecorded, RawStream, Result, Stream as _,
+    SubmissionId, with_uses,
 };
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     ) -> Result<LentStream<'s, 'a, B>> {
         let Self { timeline, work, operation, accesses } = *self;
         if timeline.is_recording() {
-            return Err(timeline.unusable(operation));
+            return Err(timeline.unusable(operation, NotRecorded::ForeignWork));
         }
         self.refuse_poisoned()?;
         let wait = |logs: LockedLogs<'_, '_, B>| {

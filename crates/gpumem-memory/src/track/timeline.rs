@@ -12,7 +12,8 @@ use super::{
 };
 use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
 use gpumem_core::{
-    Backend, DriverDevice, Error, ErrorKind, FailedSubmissions, RawStream, Result, Stream as _, StreamKind,
+    Backend, DriverDevice, Error, ErrorKind, FailedSubmissions, NotRecorded, RawStream, Result, Stream as _,
+    StreamKind,
 };
 use std::{
     fmt,
@@ -194,11 +195,16 @@ impl<B: Backend> Timeline<B> {
         queue.raw.clone().filter(|_| self.is_of_this_thread())
     }
 
-    /// Whether this stream may be used from here and now.
+    /// Whether this stream may be used from here and now, for a call that needs the driver's stream.
     pub fn check(&self, operation: &'static str) -> Result<()> {
+        self.check_for(operation, NotRecorded::DriverStream)
+    }
+
+    /// As [`check`](Self::check), for a call that a graph does not record as what it is.
+    pub fn check_for(&self, operation: &'static str, what: NotRecorded) -> Result<()> {
         self.context.check(operation)?;
         if self.is_stale() {
-            return Err(self.unusable(operation));
+            return Err(self.unusable(operation, what));
         }
         self.check_thread(operation)
     }
@@ -286,7 +292,7 @@ impl<B: Backend> Timeline<B> {
     /// Returns a submission index after everything on the driver's stream, including work of other libraries.
     pub fn reserve_index(&self) -> Result<u64> {
         if self.is_recording() {
-            return Err(self.unusable("reserve_index"));
+            return Err(self.unusable("reserve_index", NotRecorded::DriverStream));
         }
         // As in `record_now`.
         let mut queue = self.queue.lock();
@@ -338,7 +344,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<R> {
         match queue.raw.as_deref() {
             Some(raw) => self.context.note_loss(act(raw)),
-            None => Err(self.unusable(operation)),
+            None => Err(self.unusable(operation, NotRecorded::DriverStream)),
         }
     }
 

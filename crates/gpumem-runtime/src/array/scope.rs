@@ -1,7 +1,7 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
 use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, array::host::PinScope, key::Key, transfer};
-use gpumem_core::{Backend, Element, Result};
+use gpumem_core::{Backend, Element, NotRecorded, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
 
@@ -94,7 +94,7 @@ fn run<'env, B: Backend, R>(
     body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
 ) -> Result<R> {
     gpumem_memory::may_block("scope")?;
-    stream.timeline().check("scope")?;
+    stream.timeline().check_for("scope", NotRecorded::Scope)?;
     let id = gpumem_memory::track::unique_id();
     let locks = PinScope::new(stream.device());
     let scope = Scope { stream: stream.clone(), id, locks, scope: PhantomData, env: PhantomData };

@@ -9,7 +9,7 @@ pub(crate) use foreign::{ForeignMemory, Release};
 
 use super::{Device, host_ready::HostReady};
 use gpumem_core::{
-    Backend, DlpackDevice, DriverDevice, Error, ErrorKind, MemoryKind, POISONED, Result, Space,
+    Backend, DlpackDevice, DriverDevice, Error, MemoryKind, NotRecorded, POISONED, Result, Space,
 };
 use gpumem_memory::{
     memory::{
@@ -247,8 +247,7 @@ impl<B: Backend> Allocation<B> {
         let core = device.core();
         core.check(operation)?;
         if device.recording().is_some() {
-            let what = "memory for other processes";
-            return Err(core.error(operation, ErrorKind::NotRecordable { what }));
+            return Err(core.not_recordable(operation, NotRecorded::SharedMemory));
         }
         let owner_ref = Owner::Device(device.share());
         if bytes == 0 {

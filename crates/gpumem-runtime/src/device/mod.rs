@@ -17,7 +17,8 @@ pub(crate) use staging::{Staging, StagingPool};
 
 use crate::TransferOptions;
 use gpumem_core::{
-    Backend, Capabilities, DeviceInfo, DriverDevice, Error, MemoryInfo, Result, StreamKind, StreamOptions,
+    Backend, Capabilities, DeviceInfo, DriverDevice, Error, MemoryInfo, NotRecorded, Result, StreamKind,
+    StreamOptions,
 };
 use gpumem_memory::{
     memory::{DeferredFree, DeviceCore, check_outside_resource},
@@ -162,7 +163,7 @@ impl<B: Backend> Device<B> {
         gpumem_memory::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
         if let Some(timeline) = self.stream_hint().filter(|_| self.recording().is_some()) {
-            return timeline.check("synchronize");
+            return timeline.check_for("synchronize", NotRecorded::Wait);
         }
         let timelines = self.0.core.timelines();
         let outcome = self.0.core.note_loss(self.0.core.raw.synchronize());

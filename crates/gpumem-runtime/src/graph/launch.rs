@@ -14,8 +14,8 @@ use crate::{
     transfer::{ArrayRef, note_torn},
 };
 use gpumem_core::{
-    Backend, DriverDevice, ErrorKind, Fill, LayoutError, MemoryKind, MemoryUse, MemoryUses, Result,
-    Stream as _, SubmissionId, with_uses,
+    Backend, DriverDevice, ErrorKind, Fill, LayoutError, MemoryKind, MemoryUse, MemoryUses, NotRecorded,
+    Result, Stream as _, SubmissionId, with_uses,
 };
 use gpumem_memory::track::{Access, Command, Sink, Timeline, Work};
 use smallvec::SmallVec;
@@ -85,9 +85,7 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
 fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Result<()> {
     let (context, own) = (&timeline.context, inner.device.core());
     if timeline.is_recording() {
-        return Err(
-            context.error(OPERATION, ErrorKind::NotRecordable { what: "the launch of another graph" })
-        );
+        return Err(context.error(OPERATION, ErrorKind::NotRecordable { what: NotRecorded::AnotherGraph }));
     }
     timeline.check(OPERATION)?;
     if !own.is_same(context) {

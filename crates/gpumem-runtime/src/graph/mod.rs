@@ -28,7 +28,7 @@ pub use results::GraphResults;
 use crate::{Device, Stream, recording::GraphRecording};
 use arguments::{Places, Recorder};
 use executables::Executables;
-use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
 use gpumem_memory::track::Timeline;
 use plan::Plan;
 use smallvec::SmallVec;
@@ -119,7 +119,8 @@ impl<B: Backend> Device<B> {
         let core = self.core();
         core.check(OPERATION)?;
         if self.recording().is_some() {
-            return Err(core.error(OPERATION, ErrorKind::NotRecordable { what: "another recording" }));
+            let what = NotRecorded::AnotherRecording;
+            return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
         }
         let generation = core.generation();
         let recording = GraphRecording::new(core.context());
@@ -142,7 +143,7 @@ impl<B: Backend> Device<B> {
                 Some(region) => regions.push(*region),
                 None if memory.len() == 0 => {}
                 None => {
-                    let what = "a result from outside of the recording";
+                    let what = NotRecorded::ResultFromOutside;
                     return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
                 }
             }

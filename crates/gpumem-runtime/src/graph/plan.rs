@@ -11,7 +11,7 @@ use crate::{
     recording::{ALIGN, Recorded, Region, Step},
     transfer::{self, ArrayRef, Upload},
 };
-use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result};
 use gpumem_memory::track::Command;
 use ndarray::ArrayView1;
 use std::ops::RangeInclusive;
@@ -91,7 +91,7 @@ impl<B: Backend> Plan<B> {
         let (constants, temporaries): (Vec<_>, Vec<_>) =
             inside.into_iter().partition(|region| regions[*region].constant.is_some());
         if temporaries.iter().any(|region| regions[*region].kind != MemoryKind::Device) {
-            let what = "a page-locked array that the body does not return";
+            let what = NotRecorded::PinnedNotReturned;
             return Err(device.core().error(OPERATION, ErrorKind::NotRecordable { what }));
         }
         let of = |region: &usize| Temporary {

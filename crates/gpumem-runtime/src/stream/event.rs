@@ -1,7 +1,7 @@
 //! Events.
 
 use crate::{Completion, Stream};
-use gpumem_core::{Backend, DriverDevice, ErrorKind, Event as _, EventOptions, Result};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, Event as _, EventOptions, NotRecorded, Result};
 use gpumem_memory::{
     may_block,
     memory::{DeferredFree, DeviceCore},
@@ -58,7 +58,7 @@ impl<B: Backend> Drop for Timed<B> {
 impl<B: Backend> Event<B> {
     pub(crate) fn record(stream: &Stream<B>, options: EventOptions) -> Result<Self> {
         let timeline = stream.timeline();
-        timeline.check("record")?;
+        timeline.check_for("record", NotRecorded::Event)?;
         let timing = match options.timing {
             true => {
                 let core = stream.device().core().clone();
@@ -75,7 +75,7 @@ impl<B: Backend> Event<B> {
     }
 
     pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
-        waiting.check("wait")?;
+        waiting.check_for("wait", NotRecorded::Event)?;
         self.timeline.check_event("wait")?;
         if self.timeline.id() == waiting.id() || self.timeline.is_complete(self.span.last) {
             return Ok(());

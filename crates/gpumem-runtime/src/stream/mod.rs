@@ -6,7 +6,7 @@ pub use event::Event;
 
 use crate::{Completion, Device};
 use gpumem_core::{
-    Backend, DriverDevice, ErrorKind, EventOptions, RawStream, Result, StreamKind, StreamOptions,
+    Backend, DriverDevice, EventOptions, NotRecorded, RawStream, Result, StreamKind, StreamOptions,
 };
 use gpumem_memory::{may_block, memory::DeferredFree, track::Timeline};
 use std::{
@@ -100,7 +100,7 @@ impl<B: Backend> Stream<B> {
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         may_block("synchronize")?;
-        self.0.timeline.check("synchronize")?;
+        self.0.timeline.check_for("synchronize", NotRecorded::Wait)?;
         self.0.timeline.synchronize().map_err(|error| error.in_operation("synchronize"))
     }
 
@@ -110,7 +110,7 @@ impl<B: Backend> Stream<B> {
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time until
     /// [`synchronize`](Self::synchronize) has told it.
     pub fn query(&self) -> Result<bool> {
-        self.0.timeline.check("query")?;
+        self.0.timeline.check_for("query", NotRecorded::Look)?;
         self.0.timeline.poll_all().map_err(|error| error.in_operation("query"))
     }
 
@@ -227,10 +227,7 @@ impl<B: Backend> Device<B> {
                 StreamKind::New => {
                     Ok(Stream::own(self, Timeline::in_recording(self.core().context(), recording.clone())))
                 }
-                _ => {
-                    let what = "streams of the driver's own";
-                    Err(self.core().error("stream", ErrorKind::NotRecordable { what }))
-                }
+                _ => Err(self.core().not_recordable("stream", NotRecorded::DriverStream)),
             };
         }
         self.core().deferred_frees.sweep_some(self.core());
@@ -281,6 +278,9 @@ impl<B: Backend> Device<B> {
         owner: impl std::any::Any + Send + Sync,
     ) -> Result<Stream<B>> {
         self.core().check("external_stream")?;
+        if self.recording().is_some() {
+            return Err(self.core().not_recordable("external_stream", NotRecorded::DriverStream));
+        }
         self.core().deferred_frees.sweep_some(self.core());
         // SAFETY: the caller's promise; the owner lives as long as the stream below.
         let raw = unsafe { self.core().raw.wrap_stream(raw) };

@@ -1,7 +1,7 @@
 //! The sides of a transfer: elements in memory of the library, memory of the caller, and which way the elements go.
 
 use crate::{Device, device::AllocationRef, layout::Layout};
-use gpumem_core::{Backend, DriverDevice, Element, Error, ErrorKind, Result};
+use gpumem_core::{Backend, DriverDevice, Element, Error, ErrorKind, NotRecorded, Result};
 use gpumem_memory::track::{Access, DeviceContext, Timeline};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use smallvec::SmallVec;
@@ -64,7 +64,7 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
 /// Refuses a call that blocks in the recording of a graph.
 #[cold]
 pub(super) fn waits<B: Backend>(context: &DeviceContext<B>, operation: &'static str) -> Error {
-    context.waits_in_recording(operation).with_hint("the stream has a method that does not wait")
+    context.not_recordable(operation, NotRecorded::Wait)
 }
 
 /// The caller's memory: the address of its lowest element, and its layout from there.

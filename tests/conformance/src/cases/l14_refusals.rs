@@ -3,7 +3,7 @@
 
 use super::tools::{fail, load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
-use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
+use gpumem_core::{Backend, ErrorKind, LayoutError, NotRecorded, RawStream, Result};
 use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_ops::ArrayOps;
 use gpumem_runtime::{reads, writes};
@@ -43,7 +43,7 @@ fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (device, stream) = (lab.device(), lab.device().stream()?);
     let outside = device.to_device(&[1u32; 16])?;
     let mut y = device.to_device(&[0u32; 16])?;
-    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::NotRecordable { .. });
+    let is = |what| move |kind: &ErrorKind| *kind == ErrorKind::NotRecordable { what };
     let mut verdict = Ok(());
     let mut check = |one: Verdict| {
         if verdict.is_ok() {
@@ -51,28 +51,33 @@ fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         }
     };
     let other = device.record((), |_, ()| Ok(()))?;
+    let event = stream.record_event()?;
     let graph = device.record((&mut y,), |inside, (mut y,)| {
-        check(refused(inside.synchronize(), is_refused));
-        check(refused(inside.device().synchronize(), is_refused));
-        check(refused(inside.query(), is_refused));
-        check(refused(inside.record_event(), is_refused));
-        check(refused(inside.record_timed_event(), is_refused));
-        check(refused(inside.add_callback(|_| {}), is_refused));
-        check(refused(inside.raw_handle(), is_refused));
-        check(refused(inside.scope(|_| ()), is_refused));
-        check(refused(inside.to_device(&outside), is_refused));
-        check(refused(inside.copy_to_host(&outside), is_refused));
-        check(refused(inside.copy_to_device(&mut y, &outside), is_refused));
+        check(refused(inside.synchronize(), is(NotRecorded::Wait)));
+        check(refused(inside.device().synchronize(), is(NotRecorded::Wait)));
+        check(refused(inside.query(), is(NotRecorded::Look)));
+        check(refused(inside.record_event(), is(NotRecorded::Event)));
+        check(refused(inside.record_timed_event(), is(NotRecorded::Event)));
+        check(refused(inside.wait(&event), is(NotRecorded::Event)));
+        check(refused(inside.add_callback(|_| {}), is(NotRecorded::Callback)));
+        check(refused(inside.raw_handle(), is(NotRecorded::DriverStream)));
+        check(refused(inside.scope(|_| ()), is(NotRecorded::Scope)));
+        check(refused(inside.to_device(&outside), is(NotRecorded::OutsideArray)));
+        check(refused(inside.copy_to_host(&outside), is(NotRecorded::OutsideArray)));
+        check(refused(inside.copy_to_device(&mut y, &outside), is(NotRecorded::OutsideArray)));
         // SAFETY: nothing is done there.
-        check(refused(unsafe { inside.raw_scope(&[], |_| ()) }, is_refused));
-        check(refused(other.launch(inside, ()), is_refused));
-        check(refused(inside.device().record((), |_, ()| Ok(())), is_refused));
-        check(refused(inside.device().per_thread_stream(), is_refused));
-        check(refused(inside.device().mapped_array::<u8, _>(4, Default::default()), is_refused).or_else(
-            |stop| {
-                if lab.device().capabilities().mapped { Err(stop) } else { Ok(()) }
-            },
-        ));
+        check(refused(unsafe { inside.raw_scope(&[], |_| ()) }, is(NotRecorded::ForeignWork)));
+        check(refused(other.launch(inside, ()), is(NotRecorded::AnotherGraph)));
+        check(refused(inside.device().record((), |_, ()| Ok(())), is(NotRecorded::AnotherRecording)));
+        check(refused(inside.device().per_thread_stream(), is(NotRecorded::DriverStream)));
+        // SAFETY: it is not used.
+        let external = unsafe { inside.device().external_stream(RawStream(0), ()) };
+        check(refused(external, is(NotRecorded::DriverStream)));
+        let mapped = inside.device().mapped_array::<u8, _>(4, Default::default());
+        check(
+            refused(mapped, is(NotRecorded::MappedOrManaged))
+                .or_else(|stop| if lab.device().capabilities().mapped { Err(stop) } else { Ok(()) }),
+        );
         let looks = |kind: &ErrorKind| {
             matches!(kind, ErrorKind::OfRecording { .. } | ErrorKind::NotRecordable { .. })
         };
@@ -95,7 +100,7 @@ fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     });
     verdict?;
     // A page-locked array that is not returned is not recorded either.
-    refused(graph, is_refused)?;
+    refused(graph, is(NotRecorded::PinnedNotReturned))?;
     same(y.copy_to_host()?.view(), Array1::zeros(16).view());
     Ok(())
 }
@@ -128,7 +133,11 @@ fn what_escapes_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     })?;
     nested.launch(&stream, ())?;
     graph.launch(&stream, ())?;
-    refused(device.record((), |_, ()| Ok(array)), is_refused)
+    refused(device.record((), |_, ()| Ok(array)), is_refused)?;
+    let outside = device.device_array::<u32, _>(4)?;
+    let is_outside =
+        |kind: &ErrorKind| *kind == ErrorKind::NotRecordable { what: NotRecorded::ResultFromOutside };
+    refused(device.record((), |_, ()| Ok(outside)), is_outside)
 }
 
 fn a_body_that_fails_leaves_nothing<B: Backend>(lab: &Lab<B>) -> Verdict {
