@@ -2,7 +2,9 @@
 
 use super::{Argument, ArgumentCollector, In};
 use crate::ConstantArray;
-use gpumem_core::{Backend, DriverModule, Element, Error, ErrorKind, LayoutError, MemoryInfo, Result};
+use gpumem_core::{
+    Backend, DriverModule, Element, Error, ErrorKind, LayoutError, MemoryInfo, NotRecorded, Result,
+};
 use gpumem_runtime::{
     Device, Layout, Order, ToDevice,
     internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, may_block, upload},
@@ -135,6 +137,10 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
         const {
             assert!(align_of::<T>() <= ALIGN, "elements of constant arrays are aligned to at most 16 bytes");
         }
+        let timeline = to.host.timeline();
+        if timeline.is_recording() {
+            return Err(timeline.context.not_recordable(OPERATION, NotRecorded::ConstantArray));
+        }
         let source = self.0.source();
         let layout = source.layout(OPERATION)?.like();
         if layout.ndim() != N {
@@ -144,7 +150,7 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
         let (address, place) = match layout.is_empty() {
             true => (0, 0),
             false => {
-                let packed = source.packed(to.host.timeline(), to.host.device(), OPERATION, &layout)?;
+                let packed = source.packed(timeline, to.host.device(), OPERATION, &layout)?;
                 let elements = packed.as_slice_memory_order().unwrap_or_default();
                 to.constants.add(bytemuck::cast_slice(elements))?
             }

@@ -2,7 +2,7 @@
 
 use super::tools::{load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
-use gpumem_core::{Backend, ErrorKind, LayoutError};
+use gpumem_core::{Backend, Error, ErrorKind, LayoutError, NotRecorded};
 use gpumem_kernel::{ConstantArray, In, Kernel, KernelDef, Out, ViewMut, WorkItemIds, config_for_items};
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
@@ -12,6 +12,7 @@ cases! { Level::Kernel;
     constants_are_written_in_stream_order,
     more_than_there_is_is_refused,
     several_constants_lie_side_by_side,
+    constants_are_not_recorded,
 }
 
 type Look = (ConstantArray<u32, 2>, ViewMut<u32, 2>);
@@ -189,4 +190,30 @@ fn several_constants_lie_side_by_side<B: Backend>(lab: &Lab<B>) -> Verdict {
     refused(kernel.launch(&stream, &dims, (In(&many), In(&b), In(&c), Out(&mut y))), |kind| {
         matches!(kind, ErrorKind::OutOfMemory { kind: "constant", total: 4096, free: 96, .. })
     })
+}
+
+fn constants_are_not_recorded<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let kernel = look(lab)?;
+    let (stream, dims) = (lab.device().stream()?, config_for_items([3, 3, 1], [16, 16, 1]));
+    let (constants, empty) = (table(3, 3, 1), Array2::<u32>::zeros((0, 3)));
+    let mut y = lab.device().to_device(&table(3, 3, 50))?;
+    let is_refused =
+        |kind: &ErrorKind| *kind == ErrorKind::NotRecordable { what: NotRecorded::ConstantArray };
+    let mut verdict = Ok(());
+    let graph = lab.device().record((&mut y,), |inside, (mut y,)| {
+        for constants in [&constants, &empty] {
+            let launched = kernel.launch(inside, &dims, (In(constants), &mut y));
+            assert_eq!(launched.as_ref().err().and_then(Error::argument), Some(1));
+            verdict = std::mem::replace(&mut verdict, Ok(())).and(refused(launched, is_refused));
+        }
+        Ok(())
+    })?;
+    verdict?;
+    // Nothing of it was recorded.
+    assert_eq!(graph.report(), Default::default());
+    graph.launch(&stream, (&mut y,))?;
+    same(y.copy_to_host()?.view(), table(3, 3, 50).view());
+    // Nor did it change what later launches find there.
+    same(seen(lab, &kernel, constants.view())?.view(), constants.view());
+    Ok(())
 }
