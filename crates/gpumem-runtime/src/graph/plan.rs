@@ -100,14 +100,17 @@ impl<B: Backend> Plan<B> {
         };
         let all: Vec<Temporary> = temporaries.iter().map(of).collect();
         let align = temporaries.iter().map(|region| regions[*region].align).max().unwrap_or(ALIGN);
-        let (starts, arena_bytes) = arena::plan(&all, align).ok_or_else(|| too_large(device))?;
+        let (starts, arena_bytes) =
+            arena::plan(&all, align).ok_or_else(|| no_room(device, usize::MAX, "device"))?;
         for (region, start) in temporaries.iter().zip(starts) {
             homes[*region] = Home::Arena(start);
         }
-        let bytes = gather(&regions, &constants, &mut homes);
+        let bytes =
+            gather(&regions, &constants, &mut homes).map_err(|bytes| no_room(device, bytes, "host"))?;
+        let temporary_bytes = all.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
         let arena = (arena_bytes > 0).then(|| Allocation::new(device, OPERATION, arena_bytes, align));
         let mut plan = Self {
-            report: GraphReport::of(&steps, arena_bytes, all.iter().map(|one| one.bytes).sum(), bytes.len()),
+            report: GraphReport::of(&steps, arena_bytes, temporary_bytes, bytes.len()),
             results: results.iter().map(|region| result(&regions, &steps, *region)).collect(),
             arena: arena.transpose()?,
             constants: upload(device, &bytes)?,
@@ -148,15 +151,19 @@ impl Uses {
     }
 }
 
-/// The bytes of all constants, one after the other.
-fn gather(regions: &[Region], constants: &[usize], homes: &mut [Home]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = Vec::new();
+/// The bytes of all constants, one after the other. Returns their number as the error, if the host has no room for them.
+fn gather(regions: &[Region], constants: &[usize], homes: &mut [Home]) -> Result<Vec<u8>, usize> {
+    let of = |region: &usize| regions[*region].constant.as_deref().unwrap_or_default();
+    let end = |end: usize, region| end.checked_next_multiple_of(ALIGN)?.checked_add(of(region).len());
+    let all = constants.iter().try_fold(0, end).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(all).map_err(|_| all)?;
     for region in constants {
         bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
         homes[*region] = Home::Constants(bytes.len());
-        bytes.extend_from_slice(regions[*region].constant.as_deref().unwrap_or_default());
+        bytes.extend_from_slice(of(region));
     }
-    bytes
+    Ok(bytes)
 }
 
 fn result<B: Backend>(regions: &[Region], steps: &[Step<B>], region: usize) -> ResultMemory {
@@ -183,8 +190,8 @@ fn upload<B: Backend>(device: &Device<B>, bytes: &[u8]) -> Result<Option<Allocat
 }
 
 #[cold]
-fn too_large<B: Backend>(device: &Device<B>) -> Error {
-    let kind = ErrorKind::out_of_memory(usize::MAX, "device", MemoryInfo { free: 0, total: 0 });
+fn no_room<B: Backend>(device: &Device<B>, bytes: usize, kind: &'static str) -> Error {
+    let kind = ErrorKind::out_of_memory(bytes, kind, MemoryInfo { free: 0, total: 0 });
     device.core().error(OPERATION, kind)
 }
 
