@@ -1,7 +1,7 @@
 //! Which engine carries out the operations of a device.
 
 use crate::{CommunicatorId, Options, engine::Engine, identity::EngineKind, local, mpi, nccl};
-use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
 use gpumem_runtime::{Device, internal::may_block};
 use std::sync::Arc;
 
@@ -25,9 +25,18 @@ impl EngineKind {
     }
 }
 
+/// Refuses the device of a recording, before other ranks are told of anything and before anything is recorded.
+pub(crate) fn refuse_recording<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<()> {
+    match device.is_recording_by(crate::KEY) {
+        true => Err(device.core_by(crate::KEY).not_recordable(operation, NotRecorded::Collective)),
+        false => Ok(()),
+    }
+}
+
 fn kind_of<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<EngineKind> {
     let what = "collective operations on this backend";
     let unsupported = || device.core_by(crate::KEY).error(operation, ErrorKind::Unsupported { what });
+    refuse_recording(operation, device)?;
     EngineKind::of(device).ok_or_else(unsupported)
 }
 
@@ -35,8 +44,9 @@ impl CommunicatorId {
     /// Makes an identity for ranks on devices of this backend. On the host, these are ranks of this process.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects, and
-    /// [`Load`](ErrorKind::Load) if the library of a GPU cannot be used.
+    /// Returns [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects,
+    /// [`NotRecordable`](ErrorKind::NotRecordable) for the device of a recording, and [`Load`](ErrorKind::Load) if the library of a GPU
+    /// cannot be used.
     pub fn for_device<B: Backend>(device: &Device<B>) -> Result<Self> {
         const OPERATION: &str = "CommunicatorId::for_device";
         match kind_of(OPERATION, device)? {

@@ -117,8 +117,9 @@ impl<B: Backend> Communicator<B> {
     /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for a rank that is taken or not below `size`, for another
     /// size or other options than those of the ranks that have joined, for an identity of another process or engine, and for more
     /// than 65536 ranks of one process. Returns
-    /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects, and [`Load`](ErrorKind::Load) if the library of
-    /// a GPU cannot be used.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects,
+    /// [`NotRecordable`](ErrorKind::NotRecordable) for the device of a recording, and [`Load`](ErrorKind::Load) if the library of a GPU
+    /// cannot be used.
     pub fn join(
         device: &Device<B>,
         id: &CommunicatorId,
@@ -267,16 +268,14 @@ impl<B: Backend> Communicator<B> {
         Ok(&*self.engine)
     }
 
-    /// Checks that a stream belongs to the device of this rank.
+    /// Checks that a stream belongs to the device of this rank, and to no recording of a graph.
     pub(crate) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
-        if stream.timeline_by(crate::KEY).context.is_same(self.device.core_by(crate::KEY)) {
-            return Ok(());
+        let core = self.device.core_by(crate::KEY);
+        if !stream.timeline_by(crate::KEY).context.is_same(core) {
+            let (has, wants) = (stream.device().name(), self.device.name());
+            return Err(core.error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }));
         }
-        let (has, wants) = (stream.device().name(), self.device.name());
-        Err(self
-            .device
-            .core_by(crate::KEY)
-            .error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }))
+        choose::refuse_recording(operation, stream.device())
     }
 }
 

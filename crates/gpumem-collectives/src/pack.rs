@@ -1,6 +1,6 @@
 //! Arrays of any layout as packed elements: the engines move runs of bytes.
 
-use crate::call::Place;
+use crate::{call::Place, choose::refuse_recording};
 use gpumem_core::{Backend, Element, MemoryUse, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, StorageMut, Stream};
 use ndarray::Dimension;
@@ -31,6 +31,7 @@ fn room<S: Storage, D: Dimension>(
     operation: &'static str,
     array: &ArrayBase<S, D>,
 ) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
+    refuse_recording(operation, stream.device())?;
     let room = stream.uninit_array::<S::Elem, _>(array.raw_dim());
     // SAFETY: the copy or the operation that is enqueued next writes every element, or its failure keeps them from being read.
     Ok(unsafe { room.map_err(|error| error.in_operation(operation))?.assume_init() })

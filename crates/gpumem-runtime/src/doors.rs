@@ -27,6 +27,12 @@ impl<B: Backend> Device<B> {
     pub fn outside_recording_by(&self, _: Key) -> Self {
         self.outside_recording()
     }
+
+    /// Whether the handle belongs to the recording of a graph, for the other crates of gpumem.
+    #[doc(hidden)]
+    pub fn is_recording_by(&self, _: Key) -> bool {
+        self.recording().is_some()
+    }
 }
 
 impl<B: Backend> Stream<B> {

@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use gpumem_collectives::{Communicator, CommunicatorId, InPlace, Options, Sum};
-use gpumem_core::{ErrorKind, LayoutError, MemoryKind, Result};
-use std::{collections::BTreeSet, sync::mpsc, time::Duration};
+use gpumem_core::{ErrorKind, LayoutError, MemoryKind, NotRecorded, Result};
+use std::{collections::BTreeSet, slice, sync::mpsc, time::Duration};
 
 /// Ranks on devices of their own.
 fn apart(count: usize, options: &Options) -> Vec<(Comm, Stream)> {
@@ -258,4 +258,40 @@ fn memory_that_is_locked_for_a_scope_is_not_registered() {
     let locked =
         comm.device().mapped([elements.view_mut()], |locked| comm.register(&locked[0].device_view()));
     is(|kind| matches!(kind, ErrorKind::Unsupported { .. }), locked.unwrap());
+}
+
+/// Ranks that a body joins would meet others at once, and their operations would run when the body does.
+#[test]
+fn the_device_of_a_recording_joins_nothing() {
+    let device = concurrent();
+    let outside = Communicator::all_with(slice::from_ref(&device), &Options::new()).unwrap().remove(0);
+    let refused = |result| {
+        is(|kind| *kind == ErrorKind::NotRecordable { what: NotRecorded::Collective }, result);
+    };
+    let id = CommunicatorId::for_device(&device).unwrap();
+    let mut y = device.to_device(&[1, 2, 3, 4]).unwrap();
+    let graph = device.record((&mut y,), |inside, (mut y,)| {
+        let device = inside.device();
+        for device in [device, &device.clone()] {
+            refused(Communicator::join(device, &id, 0, 1, &Options::new()).map(drop));
+            refused(Communicator::all(slice::from_ref(device)).map(drop));
+            refused(Communicator::from_environment(device).map(drop));
+            refused(CommunicatorId::for_device(device).map(drop));
+        }
+        refused(outside.on(inside).barrier());
+        refused(outside.on(inside).all_reduce(InPlace, &mut y, Sum));
+        // Its elements lie apart: it is packed before, where it can be.
+        let mut apart = y.slice_mut(ndarray::s![..;2])?;
+        refused(outside.on(inside).broadcast(&mut apart, 0));
+        refused(outside.all_reduce_scalar(inside, 1, Sum).map(drop));
+        refused(outside.group(inside, |group| group.barrier()));
+        Ok(())
+    });
+    // Nothing has been recorded, and the identity is free.
+    assert_eq!(graph.unwrap().report(), Default::default());
+    assert_eq!(outside.recent(), Vec::new());
+    let joined = Communicator::join(&device, &id, 0, 1, &Options::new()).unwrap();
+    let stream = device.stream().unwrap();
+    joined.on(&stream).all_reduce(InPlace, &mut y, Sum).unwrap();
+    assert_eq!(y.copy_to_host().unwrap().to_vec(), [1, 2, 3, 4]);
 }
