@@ -4,7 +4,7 @@ mod run;
 
 use super::{Trace, TraceError, TraceEventKind, TraceKind};
 use crate::Device;
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, NotRecorded, Result};
 use gpumem_memory::memory::MemoryResource;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -139,7 +139,8 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a trace that contradicts itself
-    /// ([`check`](Trace::check)), the error of `resource`, [`Driver`](gpumem_core::ErrorKind::Driver) if a stream
+    /// ([`check`](Trace::check)), [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable) in the recording of a graph, the error of
+    /// `resource`, [`Driver`](gpumem_core::ErrorKind::Driver) if a stream
     /// cannot be made, and [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread for each
     /// one of the trace. Requests and uses that fail are counted instead.
     pub fn replay_memory(
@@ -150,6 +151,9 @@ impl<B: Backend> Device<B> {
     ) -> Result<ReplayReport> {
         let operation = "replay";
         gpumem_memory::may_block(operation)?;
+        if self.recording().is_some() {
+            return Err(self.core().not_recordable(operation, NotRecorded::Wait));
+        }
         trace.check().map_err(|why: TraceError| {
             tracing::error!(%why, "a trace cannot be replayed");
             let why = "the trace contradicts itself";
