@@ -1,0 +1,544 @@
+//! The table: what a graph does with each call.
+
+use super::{Case, LEN, Pinned, Row};
+use Row::{Recorded, Refused, Returned};
+use gpumem::{
+    collectives::{Communicator, CommunicatorId, InPlace, Options, Sum},
+    ops::{self, ArrayOps as _},
+};
+use gpumem_core::{
+    Attach, HostFunction, LaunchConfig, Location, MappedOptions, RawStream, Result, StreamOptions,
+};
+use gpumem_host::Host;
+use gpumem_kernel::{
+    KernelDef, Parameters as _, Slice, SliceMut, UntypedArguments, UntypedKernelDef, WorkItemIds,
+    config_for_items,
+};
+use gpumem_runtime::{
+    ArrayBase, DeviceArray, InterchangeStream, Order, Storage,
+    trace::{RecorderOptions, ReplayOptions},
+};
+use ndarray::{Array1, Dimension, Ix0, Ix1, s};
+use std::{
+    ops::ControlFlow,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+/// Calls that give a device nothing to do, of each type: they look at a handle, make views, or belong to what no recording has.
+pub(crate) const NO_WORK: &[(&str, &str)] = &[
+    ("Stream", "device kind submission_index"),
+    (
+        "Device",
+        "barrier can_access_peer capabilities counters defer_cleanup deferred_limits driver_memory flush from_raw info \
+         list memory_info memory_report memory_request memory_resource name open open_default open_first_available \
+         pending_frees pool_options raw record_memory select set_deferred_limits set_memory_resource set_peer_access \
+         set_transfer_options take_errors transfer_options trim with_current",
+    ),
+    // Memory of the caller: what is made of it is from outside.
+    (
+        "Device",
+        "adopt_array foreign_array mapped pinned register register_foreign register_foreign_mapped register_mapped",
+    ),
+    (
+        "ArrayBase",
+        "address broadcast byte_len copy_plan detach detach_as device driver_block field field_mut index_axis \
+         index_axis_mut insert_axis into_array into_dimensionality into_dyn inverted_axis is_c_contiguous is_empty \
+         is_f_contiguous is_read_only kind layout len ndim permuted_axes ravel raw_dim reinterpret reshape reshape_infer \
+         reshape_mut reshape_with_order reversed_axes shape slice slice_mut split split_at split_at_mut split_mut squeeze \
+         squeeze_axis strides t try_into_array view view_mut",
+    ),
+    // As a drop.
+    ("ArrayBase", "free"),
+    ("HostArray", "free"),
+    (
+        "HostArray",
+        "advise deregister device device_view device_view_mut give_back is_empty kind layout len shape",
+    ),
+    ("UninitArray", "assume_init raw_access shape"),
+    ("UninitHostArray", "assume_init shape"),
+    ("IpcArray", "into_array layout shape"),
+    // There is none of a recording.
+    ("Event", "completed elapsed_since query synchronize"),
+    ("Graph", "device report"),
+    ("Scope", "mapped pinned stream"),
+    ("Kernel", "name"),
+    (
+        "KernelDef",
+        "bounds_checks compile compile_with compiler_flag constant_bytes contract entry fatbin host_body host_form host_loop \
+         image name new portable_text ptx race_checks sealed shared_bytes shown_as source source_text unsealed",
+    ),
+    ("UntypedKernelDef", "bounds_checks compiler_flag contract host_body new portable_text source"),
+    ("UntypedArguments", "new slice slice_mut value view view_mut"),
+    ("ArrayOps", "on"),
+    ("OnStream", "on"),
+    ("Communicator", "abort destroy device failure on rank recent size split split_all"),
+    ("CommunicatorId", "from_bytes mpi new to_bytes"),
+    ("Operations", "name_elements"),
+    ("gpumem_runtime", "cuda_array cuda_array_mut is_cuda_array reads view_at view_mut_at writes"),
+];
+
+/// Calls that this test does not make: of other processes and of other libraries, and the end of a device.
+pub(crate) const NOT_RUN: &[(&str, &str)] = &[
+    ("Device", "as_cuda_array from_cuda_array_interface ipc_array open_ipc reset"),
+    ("ArrayBase", "ipc_handle"),
+    ("IpcArray", "copy_to_device copy_to_host snapshot"),
+];
+
+pub(crate) type Parameters = (Slice<f32>, SliceMut<f32>);
+
+/// `y = 2 * x`.
+pub(crate) fn doubled() -> KernelDef<Parameters> {
+    // SAFETY: each work-item writes its own element.
+    unsafe { KernelDef::<Parameters>::new("doubled") }.host_loop(
+        |ids: &WorkItemIds<'_>, (x, y): &Parameters| {
+            y.set(ids.global_id(0), 2.0 * x.get(ids.global_id(0)));
+        },
+    )
+}
+
+/// As [`doubled`], for the first element, without the types.
+fn untyped() -> UntypedKernelDef {
+    let body = |launch: gpumem_core::HostLaunch<'_>| {
+        let address = |at| {
+            launch.arguments.get(at).and_then(|bytes| bytes.first_chunk()).map(|one| u64::from_ne_bytes(*one))
+        };
+        let (Some(x), Some(y)) = (address(0), address(1)) else { return Err("no arguments".to_owned()) };
+        // SAFETY: they begin with the addresses of arrays, which the launch reads and writes.
+        unsafe { *(y as *mut f32) = 2.0 * *(x as *const f32) };
+        Ok(())
+    };
+    // SAFETY: the function takes these parameters.
+    unsafe { UntypedKernelDef::new("untyped", Parameters::list()) }.host_body(HostFunction::new(body))
+}
+
+#[gpumem::device]
+fn squared(x: f32) -> f32 {
+    x * x
+}
+
+#[gpumem::device]
+fn product(x: f32, y: f32) -> f32 {
+    x * y
+}
+
+fn grid() -> LaunchConfig {
+    config_for_items([LEN, 1, 1], [LEN as u32, 1, 1])
+}
+
+impl Case<'_, '_> {
+    /// Writes a result to the first elements of `y`, as numbers of its type.
+    fn put<S, D>(&mut self, result: &ArrayBase<S, D>) -> Result<()>
+    where
+        S: Storage<Backend = Host, Elem: gpumem::ops::CastTo<f32>>,
+        D: Dimension,
+    {
+        let numbers = result.on(self.stream).cast::<f32>()?;
+        let numbers = numbers.reshape(numbers.len())?;
+        self.stream.copy_to_device(&mut self.y.slice_mut(s![..numbers.len()])?, &numbers)
+    }
+
+    /// A page-locked array of the recording.
+    fn pinned(&self) -> Result<Pinned> {
+        self.stream.device().pinned_array::<f32, _>(LEN)
+    }
+
+    fn uninit(&self) -> Result<gpumem_runtime::UninitArray<f32, Ix1, Host>> {
+        self.stream.uninit_array::<f32, _>(LEN)
+    }
+
+    fn device(&self) -> &super::Device {
+        self.stream.device()
+    }
+}
+
+pub(crate) fn rows() -> Vec<(&'static str, Row)> {
+    [streams(), devices(), arrays(), host_arrays(), kernels(), operations(), ranks()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn streams() -> Vec<(&'static str, Row)> {
+    vec![
+        ("Stream::fill", Recorded(|mut c| c.stream.fill(&mut c.y, 3.0))),
+        ("Stream::assign", Recorded(|mut c| c.stream.assign(&mut c.y, &c.x.slice(s![..1])?))),
+        ("Stream::copy_to_device", Recorded(|mut c| c.stream.copy_to_device(&mut c.y, &c.x))),
+        ("Stream::copy_to_host", Returned(|c| c.stream.copy_to_host(&c.x))),
+        (
+            "Stream::copy_to_host_into",
+            Returned(|c| {
+                let mut host = c.pinned()?;
+                c.stream.copy_to_host_into(&c.x, &mut host)?;
+                Ok(host)
+            }),
+        ),
+        (
+            "Stream::device_array",
+            Recorded(|mut c| {
+                let zeros = c.stream.device_array::<f32, _>(LEN)?;
+                c.put(&zeros)
+            }),
+        ),
+        (
+            "Stream::to_device",
+            Recorded(|mut c| {
+                let both = (c.stream.to_device(&[5.0_f32, 6.0])?, c.stream.to_device(&c.x)?);
+                c.put(&both.1)?;
+                c.put(&both.0)
+            }),
+        ),
+        (
+            "Stream::uninit_array",
+            Recorded(|mut c| {
+                // SAFETY: the fill writes every element.
+                let mut array = unsafe { c.uninit()?.assume_init() };
+                c.stream.fill(&mut array, 7.0)?;
+                c.put(&array)
+            }),
+        ),
+        ("Stream::add_callback", Refused(|c| c.stream.add_callback(|_| {}))),
+        (
+            "Stream::completed",
+            Refused(|c| match pin!(c.stream.completed()).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(result) => result,
+                Poll::Pending => Ok(()),
+            }),
+        ),
+        ("Stream::query", Refused(|c| c.stream.query().map(drop))),
+        ("Stream::raw_handle", Refused(|c| c.stream.raw_handle().map(drop))),
+        ("Stream::record_event", Refused(|c| c.stream.record_event().map(drop))),
+        ("Stream::record_timed_event", Refused(|c| c.stream.record_timed_event().map(drop))),
+        ("Stream::synchronize", Refused(|c| c.stream.synchronize())),
+        ("Stream::wait", Refused(|c| c.stream.wait(&c.outside.stream.record_event()?))),
+        // SAFETY: nothing is done there.
+        ("Stream::raw_scope", Refused(|c| unsafe { c.stream.raw_scope(&[], |_| ()) })),
+        ("Stream::scope", Refused(|c| c.stream.scope(|_| ()))),
+        (
+            "Scope::copy_to_host",
+            Refused(|c| {
+                let mut host = Array1::zeros(LEN);
+                c.outside.stream.scope(|scope| scope.copy_to_host(&c.x, host.view_mut()))?
+            }),
+        ),
+    ]
+}
+
+fn devices() -> Vec<(&'static str, Row)> {
+    vec![
+        ("Device::stream", Recorded(|mut c| c.device().stream()?.fill(&mut c.y, 1.0))),
+        (
+            "Device::stream_with",
+            Recorded(|mut c| c.device().stream_with(StreamOptions::default())?.fill(&mut c.y, 2.0)),
+        ),
+        ("Device::default_stream", Recorded(|mut c| c.device().default_stream()?.fill(&mut c.y, 3.0))),
+        ("Device::legacy_stream", Refused(|c| c.device().legacy_stream().map(drop))),
+        ("Device::per_thread_stream", Refused(|c| c.device().per_thread_stream().map(drop))),
+        (
+            "Device::external_stream",
+            // SAFETY: it is not used.
+            Refused(|c| unsafe { c.device().external_stream(RawStream(0), ()) }.map(drop)),
+        ),
+        (
+            "Device::device_array",
+            Recorded(|mut c| {
+                let zeros = c.device().device_array::<f32, _>(LEN)?;
+                c.put(&zeros)
+            }),
+        ),
+        (
+            "Device::device_array_like",
+            Recorded(|mut c| {
+                let zeros = c.device().device_array_like(&c.x)?;
+                c.put(&zeros)
+            }),
+        ),
+        (
+            "Device::uninit_array",
+            Recorded(|mut c| {
+                // SAFETY: the fill writes every element.
+                let mut array = unsafe { c.device().uninit_array::<f32, _>(LEN)?.assume_init() };
+                c.stream.fill(&mut array, 7.0)?;
+                c.put(&array)
+            }),
+        ),
+        ("Device::pinned_array", Returned(|c| c.device().pinned_array(LEN))),
+        (
+            "Device::uninit_pinned_array",
+            Returned(|c| {
+                // SAFETY: the copy writes every element.
+                let mut host = unsafe { c.device().uninit_pinned_array(LEN)?.assume_init() };
+                c.stream.copy_to_host_into(&c.x, &mut host)?;
+                Ok(host)
+            }),
+        ),
+        (
+            "Device::mapped_array",
+            Refused(|c| c.device().mapped_array::<f32, _>(4, MappedOptions::default()).map(drop)),
+        ),
+        (
+            "Device::managed_array",
+            Refused(|c| c.device().managed_array::<f32, _>(4, Attach::Global).map(drop)),
+        ),
+        (
+            "Device::uninit_mapped_array",
+            Refused(|c| c.device().uninit_mapped_array::<f32, _>(4, MappedOptions::default()).map(drop)),
+        ),
+        (
+            "Device::uninit_managed_array",
+            Refused(|c| c.device().uninit_managed_array::<f32, _>(4, Attach::Global).map(drop)),
+        ),
+        (
+            "Device::from_dlpack",
+            Refused(|c| {
+                let other = c.outside.device.device_array::<f32, _>(LEN)?;
+                let tensor = other.lend_to_host()?.into_dlpack()?;
+                c.device().from_dlpack::<f32, Ix1>(tensor, Some(c.stream)).map(drop)
+            }),
+        ),
+        ("Device::to_device", Refused(|c| c.device().to_device(&[1.0_f32]).map(drop))),
+        ("Device::synchronize", Refused(|c| c.device().synchronize())),
+        ("Device::record", Refused(|c| c.device().record((), |_, ()| Ok(())).map(drop))),
+        (
+            "Device::replay_memory",
+            Refused(|c| {
+                let recording = c.outside.device.record_memory(RecorderOptions::default())?;
+                drop(c.outside.device.device_array::<f32, _>(LEN)?);
+                let trace = recording.finish();
+                c.device()
+                    .replay_memory(&trace, ReplayOptions::default(), |kind| {
+                        c.outside.device.memory_resource(kind)
+                    })
+                    .map(drop)
+            }),
+        ),
+        ("Graph::launch", Refused(|c| c.outside.device.record((), |_, ()| Ok(()))?.launch(c.stream, ()))),
+    ]
+}
+
+fn arrays() -> Vec<(&'static str, Row)> {
+    vec![
+        ("ArrayBase::synchronize", Refused(|c| c.y.synchronize())),
+        ("ArrayBase::copy_to_host", Refused(|c| c.x.copy_to_host().map(drop))),
+        (
+            "ArrayBase::copy_to_host_into",
+            Refused(|c| c.x.copy_to_host_into(&mut Array1::zeros(LEN)).map(drop)),
+        ),
+        (
+            "ArrayBase::copy_to_host_with_progress",
+            Refused(|c| {
+                c.x.copy_to_host_with_progress(&mut Array1::zeros(LEN), |_| ControlFlow::Continue(()))
+                    .map(drop)
+            }),
+        ),
+        ("ArrayBase::get", Refused(|c| c.x.get(0).map(drop))),
+        ("ArrayBase::read", Refused(|c| c.x.index_axis(0, 0)?.read().map(drop))),
+        ("ArrayBase::write", Refused(|mut c| c.y.index_axis_mut(0, 0)?.write(1.0))),
+        ("ArrayBase::set", Refused(|mut c| c.y.set(0, 1.0))),
+        ("ArrayBase::fill", Refused(|mut c| c.y.fill(1.0))),
+        ("ArrayBase::assign", Refused(|mut c| c.y.assign(&c.x))),
+        ("ArrayBase::copy_to_device", Refused(|mut c| c.y.copy_to_device(&c.x).map(drop))),
+        (
+            "ArrayBase::copy_to_device_with_progress",
+            Refused(|mut c| c.y.copy_to_device_with_progress(&c.x, |_| ControlFlow::Continue(())).map(drop)),
+        ),
+        ("ArrayBase::flatten", Refused(|c| c.x.flatten(Order::C).map(drop))),
+        ("ArrayBase::reshape_copy", Refused(|c| c.x.reshape_copy((4, 4), Order::F).map(drop))),
+        ("ArrayBase::to_order", Refused(|c| c.x.to_order(Order::F).map(drop))),
+        ("ArrayBase::lend", Refused(|c| c.x.lend(c.stream).map(drop))),
+        ("ArrayBase::lend_mut", Refused(|mut c| c.y.lend_mut(c.stream).map(drop))),
+        // SAFETY: no work is done there.
+        ("ArrayBase::lend_to_handle", Refused(|c| unsafe { c.x.lend_to_handle(handle(&c)?) }.map(drop))),
+        (
+            "ArrayBase::lend_mut_to_handle",
+            Refused(|mut c| {
+                let handle = handle(&c)?;
+                // SAFETY: as above.
+                unsafe { c.y.lend_mut_to_handle(handle) }.map(drop)
+            }),
+        ),
+        ("ArrayBase::lend_to_host", Refused(|c| c.x.lend_to_host().map(drop))),
+        ("ArrayBase::lend_mut_to_host", Refused(|mut c| c.y.lend_mut_to_host().map(drop))),
+        // SAFETY: it is not read.
+        ("ArrayBase::try_clone", Refused(|c| unsafe { c.uninit()?.assume_init() }.try_clone().map(drop))),
+        ("UninitArray::copy_from", Refused(|c| c.uninit()?.copy_from(&c.x).map(drop))),
+        ("UninitArray::fill", Refused(|c| c.uninit()?.fill(1.0).map(drop))),
+    ]
+}
+
+/// A stream of another library.
+fn handle(c: &Case<'_, '_>) -> Result<InterchangeStream> {
+    let array: DeviceArray<f32, Ix0, Host> = c.outside.device.device_array(())?;
+    Ok(array.lend(&c.outside.stream)?.stream().unwrap())
+}
+
+fn host_arrays() -> Vec<(&'static str, Row)> {
+    vec![
+        ("HostArray::view", Refused(|c| c.pinned()?.view().map(drop))),
+        ("HostArray::view_mut", Refused(|c| c.pinned()?.view_mut().map(drop))),
+        ("HostArray::copy_to_host", Refused(|c| c.pinned()?.copy_to_host().map(drop))),
+        ("HostArray::copy_from", Refused(|c| c.pinned()?.copy_from(&c.x))),
+        ("HostArray::lend_to_host", Refused(|c| c.pinned()?.lend_to_host().map(drop))),
+        ("HostArray::lend_mut_to_host", Refused(|c| c.pinned()?.lend_mut_to_host().map(drop))),
+        (
+            "HostArray::prefetch",
+            Refused(|c| {
+                c.outside
+                    .device
+                    .managed_array::<f32, _>(LEN, Attach::Global)?
+                    .prefetch(c.stream, Location::Host)
+            }),
+        ),
+        (
+            "UninitHostArray::assign",
+            Refused(|c| {
+                c.device().uninit_pinned_array::<f32, _>(LEN)?.assign(Array1::zeros(LEN).view()).map(drop)
+            }),
+        ),
+        (
+            "UninitHostArray::copy_from",
+            Refused(|c| c.device().uninit_pinned_array::<f32, _>(LEN)?.copy_from(&c.x).map(drop)),
+        ),
+        (
+            "UninitHostArray::fill",
+            Refused(|c| c.device().uninit_pinned_array::<f32, _>(LEN)?.fill(1.0).map(drop)),
+        ),
+    ]
+}
+
+fn kernels() -> Vec<(&'static str, Row)> {
+    vec![
+        ("Kernel::launch", Recorded(|mut c| c.outside.kernel.launch(c.stream, &grid(), (&c.x, &mut c.y)))),
+        (
+            "Kernel::launch_in",
+            Refused(|mut c| {
+                let kernel = &c.outside.kernel;
+                c.outside.stream.scope(|scope| kernel.launch_in(scope, &grid(), (&c.x, &mut c.y)))?
+            }),
+        ),
+        (
+            "KernelDef::load",
+            Recorded(|mut c| doubled().load(c.device())?.launch(c.stream, &grid(), (&c.x, &mut c.y))),
+        ),
+        ("UntypedKernelDef::load", Recorded(launch_untyped)),
+        ("UntypedKernel::launch", Recorded(launch_untyped)),
+    ]
+}
+
+fn launch_untyped(mut c: Case<'_, '_>) -> Result<()> {
+    let kernel = untyped().load(c.device())?;
+    let mut arguments = UntypedArguments::new(c.stream);
+    arguments.slice(&c.x)?;
+    arguments.slice_mut(&mut c.y)?;
+    // SAFETY: the arguments are those of the declaration.
+    unsafe { kernel.launch(&grid(), arguments) }
+}
+
+macro_rules! operations {
+    ($c:ident; $($waiting:literal $on_stream:literal: $call:ident$(::<$($of:ty),*>)?($($argument:expr),*);)*) => {
+        vec![$(
+            ($waiting, Refused(|$c| $c.x.$call$(::<$($of),*>)?($($argument),*).map(drop))),
+            ($on_stream, Recorded(|mut $c| {
+                let result = $c.x.on($c.stream).$call$(::<$($of),*>)?($($argument),*)?;
+                $c.put(&result)
+            })),
+        )*]
+    };
+}
+
+fn operations() -> Vec<(&'static str, Row)> {
+    let mut all = operations! { c;
+        "ArrayOps::argmax" "OnStream::argmax": argmax();
+        "ArrayOps::argmax_axis" "OnStream::argmax_axis": argmax_axis(0);
+        "ArrayOps::argmin" "OnStream::argmin": argmin();
+        "ArrayOps::argmin_axis" "OnStream::argmin_axis": argmin_axis(0);
+        "ArrayOps::cast" "OnStream::cast": cast::<i32>();
+        "ArrayOps::exclusive_scan" "OnStream::exclusive_scan": exclusive_scan(0);
+        "ArrayOps::inclusive_scan" "OnStream::inclusive_scan": inclusive_scan(0);
+        "ArrayOps::map" "OnStream::map": map::<squared>();
+        "ArrayOps::max" "OnStream::max": max();
+        "ArrayOps::max_axis" "OnStream::max_axis": max_axis(0);
+        "ArrayOps::mean" "OnStream::mean": mean();
+        "ArrayOps::mean_axis" "OnStream::mean_axis": mean_axis(0);
+        "ArrayOps::min" "OnStream::min": min();
+        "ArrayOps::min_axis" "OnStream::min_axis": min_axis(0);
+        "ArrayOps::prod" "OnStream::prod": prod();
+        "ArrayOps::prod_axis" "OnStream::prod_axis": prod_axis(0);
+        "ArrayOps::sum" "OnStream::sum": sum();
+        "ArrayOps::sum_axis" "OnStream::sum_axis": sum_axis(0);
+        "ArrayOps::zip_map" "OnStream::zip_map": zip_map::<product, _>(&c.x);
+    };
+    all.push(("gpumem_ops::concatenate", Refused(|c| ops::concatenate(0, &[&c.x, &c.x]).map(drop))));
+    all.push((
+        "gpumem_ops::concatenate_on",
+        Recorded(|mut c| {
+            let parts = (c.x.slice(s![..3])?, c.x.slice(s![8..])?);
+            let all = ops::concatenate_on(c.stream, 0, &[&parts.1, &parts.0])?;
+            c.put(&all)
+        }),
+    ));
+    all
+}
+
+macro_rules! of_rank {
+    ($c:ident; $($name:literal: $call:ident($($argument:expr),*);)*) => {
+        vec![$(($name, Refused(|#[allow(unused_mut, reason = "some only read")] mut $c| $c.outside.rank.on($c.stream).$call($($argument),*)))),*]
+    };
+}
+
+fn ranks() -> Vec<(&'static str, Row)> {
+    let mut all = of_rank! { c;
+        "Operations::all_gather": all_gather(&c.x, &mut c.y);
+        "Operations::all_gather_v": all_gather_v(&c.x, (&mut c.y, &[LEN]));
+        "Operations::all_reduce": all_reduce(InPlace, &mut c.y, Sum);
+        "Operations::all_to_all": all_to_all(&c.x, &mut c.y);
+        "Operations::all_to_all_v": all_to_all_v((&c.x, &[LEN]), (&mut c.y, &[LEN]));
+        "Operations::barrier": barrier();
+        "Operations::broadcast": broadcast(&mut c.y, 0);
+        "Operations::gather": gather(&c.x, Some(c.y.view_mut()), 0);
+        "Operations::reduce": reduce(&c.x, Some(c.y.view_mut()), Sum, 0);
+        "Operations::reduce_scatter": reduce_scatter(&c.x, &mut c.y, Sum);
+        "Operations::scatter": scatter(Some(c.x.view()), &mut c.y, 0);
+    };
+    all.extend([
+        (
+            "Operations::send",
+            Refused(|c: Case<'_, '_>| c.outside.rank.group(c.stream, |group| group.send(&c.x, 0))) as Row,
+        ),
+        (
+            "Operations::receive",
+            Refused(|mut c| c.outside.rank.group(c.stream, |group| group.receive(&mut c.y, 0))),
+        ),
+        ("Communicator::all", Refused(|c| Communicator::all(std::slice::from_ref(c.device())).map(drop))),
+        (
+            "Communicator::all_with",
+            Refused(|c| Communicator::all_with(std::slice::from_ref(c.device()), &Options::new()).map(drop)),
+        ),
+        (
+            "Communicator::all_reduce_scalar",
+            Refused(|c| c.outside.rank.all_reduce_scalar(c.stream, 1, Sum).map(drop)),
+        ),
+        ("Communicator::deregister", Refused(|c| c.outside.rank.deregister(&c.x))),
+        ("Communicator::register", Refused(|c| c.outside.rank.register(&c.x))),
+        ("Communicator::from_environment", Refused(|c| Communicator::from_environment(c.device()).map(drop))),
+        (
+            "Communicator::from_environment_with",
+            Refused(|c| Communicator::from_environment_with(c.device(), &Options::new()).map(drop)),
+        ),
+        ("Communicator::group", Refused(|c| c.outside.rank.group(c.stream, |group| group.barrier()))),
+        (
+            "Communicator::group_all",
+            Refused(|c| {
+                Communicator::group_all(&[(&c.outside.rank, c.stream)], |groups| groups[0].barrier())
+            }),
+        ),
+        (
+            "Communicator::join",
+            Refused(|c| {
+                Communicator::join(c.device(), &CommunicatorId::new(), 0, 1, &Options::new()).map(drop)
+            }),
+        ),
+        ("CommunicatorId::for_device", Refused(|c| CommunicatorId::for_device(c.device()).map(drop))),
+    ]);
+    all
+}
