@@ -41,7 +41,7 @@ pub mod process;
 mod stream;
 
 pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
-pub use backend::{Backend, DriverDevice, DriverModule, Event, ExecutableGraph, Stream};
+pub use backend::{Backend, DriverDevice, DriverModule, Event, ExecutableGraph, GraphNode, Stream};
 pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
 pub use buffer::DeviceBuffer;
 pub use collective::{

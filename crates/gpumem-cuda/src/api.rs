@@ -125,9 +125,16 @@ functions! {
         fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
         fn cuStreamBeginCapture_v2(stream: CUstream, mode: CUstreamCaptureMode);
+        fn cuStreamGetCaptureInfo_v2(
+            stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph,
+            dependencies: *mut *const CUgraphNode, count: *mut usize
+        );
         fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
         fn cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode);
         fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
+        fn cuGraphExecKernelNodeSetParams_v2(
+            executable: CUgraphExec, node: CUgraphNode, parameters: *const CUDA_KERNEL_NODE_PARAMS
+        );
         fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
         fn cuGraphExecDestroy(executable: CUgraphExec);
         fn cuGraphDestroy(graph: CUgraph);

@@ -8,7 +8,8 @@ use crate::{
     stream::CudaStream,
 };
 use cudarc::driver::sys::{
-    CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
+    CUDA_KERNEL_NODE_PARAMS, CUfunction, CUfunction_attribute_enum as Attribute,
+    CUjit_option_enum as JitOption, CUmodule,
 };
 use gpumem_core::{
     CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
@@ -241,6 +242,29 @@ impl CudaKernel {
             let failure = move |status| self.refused(&stream.owner.device, dims, status);
             stream.call_or(OPERATION, move || launch(pointers), failure)
         })
+    }
+
+    /// A launch as a node of a graph has it.
+    pub(crate) fn node_parameters(
+        &self,
+        dims: &LaunchConfig,
+        arguments: *mut *mut c_void,
+    ) -> CUDA_KERNEL_NODE_PARAMS {
+        let ([x, y, z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
+        CUDA_KERNEL_NODE_PARAMS {
+            func: self.0.function,
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: dims.shared_bytes,
+            kernelParams: arguments,
+            extra: null_mut(),
+            kern: null_mut(),
+            ctx: null_mut(),
+        }
     }
 
     /// Why the driver has not launched: in our words, where it is the sizes.

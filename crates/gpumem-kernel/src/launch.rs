@@ -349,17 +349,29 @@ impl<B: Backend> Loaded<B> {
         }
         // SAFETY: the arguments are those of the kernel's declaration. The access logs keep their memory alive and
         // order its uses. The author of the declaration promised how the kernel uses them.
-        unsafe { sink.launch(&self.raw, dims, arguments, || Box::new(RecordedProgram(self.program.clone()))) }
+        unsafe { sink.launch(&self.raw, dims, arguments, || self.recorded()) }
+    }
+
+    #[cold]
+    fn recorded(&self) -> Arc<dyn Program<B>> {
+        Arc::new(RecordedProgram { program: self.program.clone(), name: self.name.clone() })
     }
 }
 
 /// The program of a launch that a graph has recorded.
-struct RecordedProgram<B: Backend>(AllocationRef<B>);
+struct RecordedProgram<B: Backend> {
+    program: AllocationRef<B>,
+    name: Arc<str>,
+}
 
 impl<B: Backend> Program<B> for RecordedProgram<B> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64) {
         // As in `Loaded::enqueue`.
-        self.0.log().note_others(&(0..1), false, timeline, submission);
+        self.program.log().note_others(&(0..1), false, timeline, submission);
     }
 }
 

@@ -12,7 +12,7 @@ use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
     HostFunction, KernelSource, LaunchConfig, Lowering, Result,
 };
-use gpumem_runtime::{ArrayBase, Device, Storage, StorageMut, Stream};
+use gpumem_runtime::{ArrayBase, Device, Storage, StorageMut, Stream, Varying};
 use ndarray::Dimension;
 use std::{fmt, sync::Arc};
 
@@ -150,6 +150,15 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for more than 4096 bytes.
     pub fn value(&mut self, bytes: &[u8]) -> Result<()> {
         let collected = self.collected.bytes(bytes);
+        collected.map_err(|error| self.explain(error))
+    }
+
+    /// A number of each launch of the graph that is being recorded.
+    ///
+    /// # Errors
+    /// As for [`value`](Self::value).
+    pub fn varying<T>(&mut self, number: &'a Varying<T, B>) -> Result<()> {
+        let collected = self.collected.varying(number);
         collected.map_err(|error| self.explain(error))
     }
 

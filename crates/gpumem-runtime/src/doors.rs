@@ -1,7 +1,7 @@
 //! The doors from the handles that users hold to the order of work and to the bookkeeping of memory.
 
 use crate::{
-    Storage, Stream,
+    Storage, Stream, Varying,
     array::ArrayBase,
     device::{Allocation, AllocationRef, Device},
     key::Key,
@@ -50,6 +50,14 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     #[inline]
     pub fn place_by(&self, _: Key) -> ArrayRef<'_, S::Backend> {
         self.place()
+    }
+}
+
+impl<T, B: Backend> Varying<T, B> {
+    /// The placeholder memory and the recorded bytes, for the other crates of gpumem.
+    #[doc(hidden)]
+    pub fn place_by(&self, _: Key) -> (&AllocationRef<B>, &[u8]) {
+        (&self.memory, &self.bytes)
     }
 }
 

@@ -63,6 +63,7 @@ pub mod internal {
     pub use crate::array::host::PinScope;
     pub use crate::array::source::InPlace;
     pub use crate::device::{Allocation, AllocationRef};
+    pub use crate::graph::UntypedValue;
     pub use crate::key::Key;
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
     pub use gpumem_memory::may_block;
@@ -91,7 +92,7 @@ pub use gpumem_layout::layout;
 pub use gpumem_memory::track::DeviceCounters;
 pub use graph::{
     Graph, GraphArgument, GraphArguments, GraphParameter, GraphParameters, GraphReport, GraphResults,
-    ReadForm, Reads, WriteForm, Writes, reads, writes,
+    ReadForm, Reads, Value, Varying, WriteForm, Writes, reads, writes,
 };
 pub use interchange::{
     CudaArrayDestination, CudaArraySource, DlpackTensor, HasCudaArrayInterface, ImportedArray, Loan,

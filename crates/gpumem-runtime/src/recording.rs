@@ -25,19 +25,28 @@ pub(crate) const ALIGN: usize = 256;
 /// Placeholder memory: addresses without bytes, which each launch replaces by those of an argument, a result or the arena.
 #[derive(Debug)]
 pub(crate) struct Region {
-    /// Its placeholder address.
+    /// Its placeholder address, or the address of frozen memory.
     pub(crate) address: u64,
     pub(crate) bytes: usize,
     /// What the address is a multiple of, for memory that the recording makes.
     pub(crate) align: usize,
     pub(crate) kind: MemoryKind,
+    pub(crate) content: Content,
+}
+
+/// What is known of the bytes of a region.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Unknown,
     /// Elements of the host that were uploaded to it.
-    pub(crate) constant: Option<Box<[u8]>>,
+    Constant(Box<[u8]>),
+    /// They are the bytes of a number of each launch.
+    Number,
 }
 
 impl Region {
     pub(crate) fn new(address: u64, (bytes, align): (usize, usize), kind: MemoryKind) -> Self {
-        Self { address, bytes, align: align.max(ALIGN), kind, constant: None }
+        Self { address, bytes, align: align.max(ALIGN), kind, content: Content::Unknown }
     }
 }
 
@@ -56,6 +65,8 @@ pub(crate) enum Place {
     Destination,
     /// The first bytes of that argument.
     Argument(usize),
+    /// That argument, which is a number and no address.
+    Number(usize),
 }
 
 /// An address in a call, which each launch replaces.
@@ -74,6 +85,13 @@ pub(crate) struct Relocation {
 pub(crate) struct Call<B: Backend> {
     pub(crate) command: Command<B>,
     pub(crate) relocations: SmallVec<[Relocation; 4]>,
+}
+
+impl<B: Backend> Call<B> {
+    /// Whether a number of each launch is among its arguments.
+    pub(crate) fn has_numbers(&self) -> bool {
+        self.relocations.iter().any(|relocation| matches!(relocation.place, Place::Number(_)))
+    }
 }
 
 /// A piece of work as it was submitted.
@@ -165,11 +183,7 @@ impl<B: Backend> GraphRecording<B> {
 
     /// Adds memory at an address that was reserved, by the number of its allocation. Returns the number of its region.
     pub(crate) fn add(&self, allocation: u64, region: Region) -> usize {
-        let mut state = self.state.lock();
-        let number = state.regions.len();
-        state.regions.push(region);
-        state.numbers.insert(allocation, number);
-        number
+        self.state.lock().add(allocation, region)
     }
 
     /// Room for elements of the host. All of a recording have to fit into the memory of the device in any case.
@@ -189,7 +203,7 @@ impl<B: Backend> GraphRecording<B> {
     /// Takes elements of the host for memory of the recording.
     pub(crate) fn keep(&self, allocation: u64, elements: Box<[u8]>) {
         if let Some(region) = self.state.lock().region_of(allocation) {
-            region.constant = Some(elements);
+            region.content = Content::Constant(elements);
         }
     }
 }
@@ -198,6 +212,13 @@ impl<B: Backend> Recorded<B> {
     fn new(is_open: bool) -> Self {
         let (regions, steps) = (Vec::new(), Vec::new());
         Self { regions, numbers: HashMap::new(), steps, constant_bytes: 0, next: FIRST, is_open }
+    }
+
+    fn add(&mut self, allocation: u64, region: Region) -> usize {
+        let number = self.regions.len();
+        self.regions.push(region);
+        self.numbers.insert(allocation, number);
+        number
     }
 
     fn region_of(&mut self, allocation: u64) -> Option<&mut Region> {
@@ -240,6 +261,11 @@ impl<B: Backend> Recorded<B> {
             Command::Launch(launch) => arguments
                 .iter()
                 .map(|(argument, used)| {
+                    let region = uses.get(*used)?.region;
+                    if let Content::Number = self.regions.get(region)?.content {
+                        let place = Place::Number(*argument);
+                        return Some(Relocation { place, region, offset: 0, by_host: false });
+                    }
                     let bytes = launch.arguments.get(*argument)?.first_chunk()?;
                     let address = u64::from_ne_bytes(*bytes);
                     self.locate(uses.get(*used..)?.get(..1)?, address, Place::Argument(*argument), false)

@@ -47,7 +47,7 @@
 //! |---|---|
 //! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`]; [`ArraySpec`] for strides and order |
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
-//! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`] |
+//! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`], [`Varying`] |
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
 //! | sums, scans, casts | [`ops`]: operations on arrays of any layout, on every device |
 //! | memory | [`memory`]: pools, limits, statistics; [`trace`] records what a program does |
@@ -161,9 +161,9 @@ pub mod generic {
         ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, NonTemporalStores, OnBackend,
         Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts, ReadForm,
         Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
-        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, WriteForm, Writes,
-        cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace, view_at,
-        view_mut_at, writes,
+        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, Varying, WriteForm,
+        Writes, cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace,
+        view_at, view_mut_at, writes,
     };
 }
 pub mod kernel;

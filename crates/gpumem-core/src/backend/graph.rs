@@ -1,8 +1,12 @@
 //! The graph of a backend.
 
-use super::Backend;
-use crate::Result;
+use super::{Backend, lacks};
+use crate::{KernelArguments, LaunchConfig, Result};
 use std::fmt::Debug;
+
+/// A call in a graph of the driver: [`Stream::captured_node`](super::Stream::captured_node).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphNode(pub u64);
 
 /// What was enqueued on a stream while it was [captured](super::Stream::begin_capture), which the driver enqueues as one piece of
 /// work. Dropping it may call the driver.
@@ -19,4 +23,23 @@ pub unsafe trait ExecutableGraph<B: Backend>: Debug + Send {
     /// # Errors
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure. Nothing has been enqueued then.
     unsafe fn launch(&mut self, stream: &B::Stream) -> Result<()>;
+
+    /// Replaces the size and the arguments of a captured launch, for later launches of the graph.
+    ///
+    /// # Safety
+    /// The node is a launch of this kernel in this graph. The arguments are those of the kernel's signature.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and [`Driver`](crate::ErrorKind::Driver) if the driver
+    /// reports a failure. The graph is as it was then.
+    unsafe fn set_launch(
+        &mut self,
+        node: GraphNode,
+        kernel: &B::Kernel,
+        dims: &LaunchConfig,
+        arguments: &KernelArguments,
+    ) -> Result<()> {
+        let _ = (node, kernel, dims, arguments);
+        lacks::<B, _>("set_launch", "other arguments for a captured launch")
+    }
 }

@@ -1,6 +1,6 @@
 //! Queues of work.
 
-use super::{Backend, ExecutableGraph, HINTS, lacks};
+use super::{Backend, ExecutableGraph, GraphNode, HINTS, lacks};
 use crate::{
     CopyRegion, Fill, HostFuture, KernelArguments, LaunchConfig, Location, RawStream, Result, StridedCopy,
 };
@@ -134,12 +134,23 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
         Ok(false)
     }
 
-    /// Ends the capture. Returns what was captured.
+    /// The call that has been captured last.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and [`Driver`](crate::ErrorKind::Driver) if the driver
+    /// reports a failure.
+    fn captured_node(&self) -> Result<GraphNode> {
+        lacks::<B, _>("captured_node", "graphs")
+    }
+
+    /// Ends the capture. Returns what was captured. `changes` says whether [launches of it are replaced](ExecutableGraph::set_launch)
+    /// later.
     ///
     /// # Errors
     /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and [`Driver`](crate::ErrorKind::Driver) if the driver
     /// reports a failure. The capture has ended then, too.
-    fn end_capture(&self) -> Result<Box<dyn ExecutableGraph<B>>> {
+    fn end_capture(&self, changes: bool) -> Result<Box<dyn ExecutableGraph<B>>> {
+        let _ = changes;
         lacks::<B, _>("end_capture", "graphs")
     }
 

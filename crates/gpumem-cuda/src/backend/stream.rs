@@ -3,8 +3,8 @@
 use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, copy, error::Status, fill, graph, managed, pack};
 use cudarc::driver::sys::CUstreamCaptureStatus;
 use gpumem_core::{
-    CopyRegion, ExecutableGraph, Fill, KernelArguments, LaunchConfig, Location, RawStream, Result, Stream,
-    StridedCopy,
+    CopyRegion, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location, RawStream, Result,
+    Stream, StridedCopy,
 };
 use std::cell::Cell;
 
@@ -84,8 +84,12 @@ unsafe impl Stream<Cuda> for CudaStream {
         graph::begin(self)
     }
 
-    fn end_capture(&self) -> Result<Box<dyn ExecutableGraph<Cuda>>> {
-        graph::end(self)
+    fn captured_node(&self) -> Result<GraphNode> {
+        graph::captured_node(self)
+    }
+
+    fn end_capture(&self, changes: bool) -> Result<Box<dyn ExecutableGraph<Cuda>>> {
+        graph::end(self, changes)
     }
 
     fn record(&self, event: &CudaEvent) -> Result<()> {

@@ -14,7 +14,7 @@ use bytemuck::{Pod, Zeroable};
 use constants::ConstantUpload;
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArguments, LayoutError, Result};
 use gpumem_runtime::{
-    ArrayBase, Layout, Storage, StorageMut,
+    ArrayBase, Layout, Storage, StorageMut, Varying,
     internal::{Access, ArrayRef},
 };
 use half::{bf16, f16};
@@ -101,6 +101,15 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.arguments.push_bytes(bytes).map_err(|_| too_long())
+    }
+
+    /// A number of each launch of the graph that is being recorded.
+    pub(crate) fn varying<T>(&mut self, number: &'a Varying<T, B>) -> Result<()> {
+        let (memory, bytes) = number.place_by(crate::KEY);
+        if !bytes.is_empty() {
+            self.accesses.push(Access::read(memory, 0..bytes.len()).at_argument(self.arguments.len()));
+        }
+        self.bytes(bytes)
     }
 
     fn access(&mut self, array: ArrayRef<'a, B>, write: bool) {
@@ -240,6 +249,26 @@ impl<B: Backend> Argument<bool, B> for bool {
         to.bytes(&[u8::from(*self)])
     }
 }
+
+macro_rules! varying {
+    ($([$($generic:tt)*] $type:ty;)*) => {$(
+        impl<$($generic)* B: Backend> Argument<$type, B> for Varying<$type, B> {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
+                to.varying(self)
+            }
+        }
+        impl<$($generic)* B: Backend> Argument<$type, B> for &Varying<$type, B> {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
+                to.varying(self)
+            }
+        }
+    )*};
+}
+varying! { [T: NumberArgument,] T; [] bool; [T: Element,] Value<T>; }
+impl<T, B: Backend> sealed::SealedArgument for Varying<T, B> {}
+impl<T, B: Backend> sealed::SealedArgument for &Varying<T, B> {}
+impl<T, B: Backend> ScopedArgument<'_> for Varying<T, B> {}
+impl<T, B: Backend> ScopedArgument<'_> for &Varying<T, B> {}
 
 macro_rules! numbers {
     ($($type:ty)*) => {$(

@@ -372,11 +372,6 @@ impl<T: Element, const N: usize> ConstantArray<T, N> {
     }
 }
 
-/// A plain value of any element type: records, `f16`, complex numbers. Numbers need no wrapper.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(transparent)]
-pub struct Value<T>(pub T);
-
 /// A constant array of `LEN` elements, given by value with each launch, in stream order: `gpumem::constant<T, LEN>` on a
 /// device, where it lies in constant memory.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -53,7 +53,7 @@ mod wave;
 
 pub use access::{Load, Position, Store, StoreLocal};
 pub use arg_block::Entry;
-pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};
+pub use argument::{Constant, ConstantArray, Slice, SliceMut, View, ViewMut};
 pub use array::{Local, LocalArray};
 pub use atomic::Atomic;
 pub use barrier::BarrierFuture;
@@ -63,6 +63,7 @@ pub use checker::Checker;
 pub use checker::MemoryReach;
 pub use executor::Executor;
 pub use fault::{Access, AccessKind, Fault, FaultKind, Memory};
+pub use gpumem_runtime::Value;
 pub use ids::WorkItemIds;
 pub use index::Indices;
 #[doc(hidden)]

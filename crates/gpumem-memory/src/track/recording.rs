@@ -32,11 +32,14 @@ pub struct RecordedLaunch<B: Backend> {
     pub kernel: B::Kernel,
     pub dims: LaunchConfig,
     pub arguments: KernelArguments,
-    pub program: Box<dyn Program<B>>,
+    pub program: Arc<dyn Program<B>>,
 }
 
 /// A loaded program. It stays loaded while this lives, and until the last launch that was noted is done.
 pub trait Program<B: Backend>: Send + Sync {
+    /// The kernel's name.
+    fn name(&self) -> &str;
+
     /// Notes a launch that is about to be enqueued. The caller holds the lock of the stream's queue.
     fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64);
 }
@@ -127,7 +130,7 @@ impl<B: Backend> Sink<'_, B> {
         kernel: &B::Kernel,
         dims: &LaunchConfig,
         arguments: &KernelArguments,
-        program: impl FnOnce() -> Box<dyn Program<B>>,
+        program: impl FnOnce() -> Arc<dyn Program<B>>,
     ) -> Result<()> {
         match self {
             // SAFETY: the caller's promise.
@@ -195,6 +198,26 @@ impl<B: Backend> Admitted<'_, '_, B> {
         recording.record(work, operation, accesses, commands.into_inner()).map_err(in_operation)?;
         // No submission: nothing has to be waited for.
         Ok(Submitted { submission: 0, value })
+    }
+}
+
+// Not derived: a backend is not cloned.
+impl<B: Backend> Clone for Command<B> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Copy(region) => Self::Copy(*region),
+            Self::CopyStrided(copy) => Self::CopyStrided(copy.clone()),
+            Self::Fill(fill) => Self::Fill(*fill),
+            Self::Launch(launch) => Self::Launch(launch.clone()),
+        }
+    }
+}
+
+impl<B: Backend> Clone for RecordedLaunch<B> {
+    fn clone(&self) -> Self {
+        let Self { kernel, dims, arguments, program } = self;
+        let (kernel, arguments, program) = (kernel.clone(), arguments.clone(), program.clone());
+        Self { kernel, dims: *dims, arguments, program }
     }
 }
 

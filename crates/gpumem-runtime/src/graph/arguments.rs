@@ -1,10 +1,10 @@
 //! What a graph is recorded with and launched with.
 
-use super::Sealed;
+use super::{Sealed, varying::NumberRef};
 use crate::{
     ArrayBase, ArraySpec, Device, DeviceView, DeviceViewMut, IntoArraySpec, Layout, Storage, StorageMut,
-    device::Allocation,
-    recording::{GraphRecording, Region},
+    device::{Allocation, AllocationRef},
+    recording::{Content, GraphRecording, Region},
     transfer::ArrayRef,
 };
 use gpumem_core::{Backend, Element, ErrorKind, LayoutError, MemoryKind, Result, Space};
@@ -17,23 +17,32 @@ const OPERATION: &str = "record";
 /// Calls rely on the last bits of an address, as far as drivers and the host's copies look at them.
 pub(super) const CONGRUENT: usize = 16;
 
-/// The arrays of a launch.
+/// What is given to a launch.
 #[derive(Debug)]
-pub struct Places<'a, B: Backend>(pub(super) SmallVec<[ArrayRef<'a, B>; 8]>);
+pub struct Places<'a, B: Backend> {
+    pub(super) arrays: SmallVec<[ArrayRef<'a, B>; 8]>,
+    pub(super) numbers: SmallVec<[NumberRef<'a, B>; 4]>,
+    /// Of each vector.
+    pub(super) lengths: SmallVec<[usize; 4]>,
+}
 
-/// What one parameter of a graph is recorded with: `&array` or `&mut array` for an array or a view, whose elements are not used,
-/// or [`reads`] and [`writes`] where there is no array yet.
+/// What one parameter of a graph is recorded with:
+/// * `&array` or `&mut array` for an array or a view, whose elements are not used; [`reads`] and [`writes`] where there is no array
+///   yet
+/// * a number, a `bool` or a [`Value`](crate::Value) for one that each launch gives anew
+/// * a vector of either
 pub trait GraphParameter<B: Backend>: Sealed {
     /// The type of the parameter, which is also that of the argument of a launch.
     type Form;
-    /// What the body gets: a view.
+    /// What the body gets: a view of an array, a [`Varying`](crate::Varying) number.
     type Inside<'g>;
 
     #[doc(hidden)]
     fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>>;
 }
 
-/// What one parameter of a graph gets at a launch: `&array` or `&mut array`, with the shape and the strides that were recorded.
+/// What one parameter of a graph gets at a launch: `&array` or `&mut array`, with the shape and the strides that were recorded, any
+/// number, or a vector as long as the recorded one.
 pub trait GraphArgument<B: Backend>: GraphParameter<B> {
     #[doc(hidden)]
     fn bind<'a>(&'a self, to: &mut Places<'a, B>);
@@ -42,12 +51,12 @@ pub trait GraphArgument<B: Backend>: GraphParameter<B> {
 /// What all parameters of a graph are recorded with: a tuple of [`GraphParameter`]s.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a graph is recorded with",
-    note = "that is a tuple of `&array`, `&mut array`, `reads(..)` and `writes(..)`, also of one: `(&array,)`"
+    note = "that is a tuple of `&array`, `&mut array`, `reads(..)`, `writes(..)` and numbers, also of one: `(&array,)`"
 )]
 pub trait GraphParameters<B: Backend>: Sealed {
     /// The types of the parameters.
     type Form;
-    /// What the body gets: a tuple of views.
+    /// What the body gets: a tuple.
     type Inside<'g>;
 
     #[doc(hidden)]
@@ -57,7 +66,7 @@ pub trait GraphParameters<B: Backend>: Sealed {
 /// What all parameters of a graph get at a launch: a tuple of [`GraphArgument`]s.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a graph is launched with",
-    note = "that is a tuple of `&array` and `&mut array`, also of one: `(&array,)`"
+    note = "that is a tuple of `&array`, `&mut array` and numbers, also of one: `(&array,)`"
 )]
 pub trait GraphArguments<B: Backend>: GraphParameters<B> {
     #[doc(hidden)]
@@ -87,9 +96,36 @@ pub fn writes<T: Element, S: IntoArraySpec>(spec: S) -> Writes<T, S::Dim> {
     Writes(spec.into_spec(), PhantomData)
 }
 
-/// The layout of a parameter, and its memory.
+/// The parameters of a graph, which a launch is compared with.
+#[derive(Debug, Default)]
+pub(super) struct Signature {
+    pub(super) arrays: Vec<Parameter>,
+    pub(super) numbers: Vec<Number>,
+    /// Of each vector.
+    pub(super) lengths: SmallVec<[usize; 4]>,
+}
+
+impl Signature {
+    /// Whether the region is that of a parameter.
+    pub(super) fn has(&self, region: usize) -> bool {
+        let arrays = self.arrays.iter().map(|parameter| parameter.region);
+        arrays.chain(self.numbers.iter().map(|number| number.region)).any(|own| own == Some(region))
+    }
+}
+
+/// A number of each launch.
+#[derive(Debug)]
+pub(super) struct Number {
+    pub(super) bytes: usize,
+    /// `None` without bytes.
+    pub(super) region: Option<usize>,
+}
+
+/// The layout of an array, and its memory.
 #[derive(Debug)]
 pub(super) struct Parameter {
+    /// Which of the parameters it is, or is part of; from 1 on.
+    pub(super) position: usize,
     /// From the lowest byte on.
     pub(super) layout: Layout,
     /// `None` without elements.
@@ -102,7 +138,9 @@ pub(super) struct Parameter {
 pub struct Recorder<'a, B: Backend> {
     pub(super) device: &'a Device<B>,
     pub(super) recording: &'a GraphRecording<B>,
-    pub(super) parameters: Vec<Parameter>,
+    pub(super) signature: Signature,
+    /// Which parameter comes now, from 1 on.
+    pub(super) position: usize,
 }
 
 impl<B: Backend> Recorder<'_, B> {
@@ -115,9 +153,10 @@ impl<B: Backend> Recorder<'_, B> {
         let fail = |error: LayoutError| self.device.core().error(OPERATION, error);
         let extent = layout.extent();
         let layout = layout.clone().with_offset(layout.offset() - extent.start).map_err(fail)?;
-        let (bytes, align) = (extent.len(), align_of::<S::Elem>());
+        let (bytes, align, position) = (extent.len(), align_of::<S::Elem>(), self.position);
         if bytes == 0 {
-            self.parameters.push(Parameter { layout: layout.clone(), region: None, align });
+            let parameter = Parameter { position, layout: layout.clone(), region: None, align };
+            self.signature.arrays.push(parameter);
             let memory = Allocation::empty(self.device, OPERATION, align, MemoryKind::Device)?;
             return Ok(ArrayBase::over(memory, layout));
         }
@@ -126,8 +165,24 @@ impl<B: Backend> Recorder<'_, B> {
         let memory = Allocation::placeholder_at(self.device, address, bytes, MemoryKind::Device);
         let region =
             self.recording.add(memory.id(), Region::new(address, (bytes, align), MemoryKind::Device));
-        self.parameters.push(Parameter { layout: layout.clone(), region: Some(region), align });
+        let parameter = Parameter { position, layout: layout.clone(), region: Some(region), align };
+        self.signature.arrays.push(parameter);
         Ok(ArrayBase::over(memory, layout))
+    }
+
+    /// Placeholder memory for a number.
+    pub(super) fn number(&mut self, bytes: &[u8]) -> Result<AllocationRef<B>> {
+        let (bytes, kind) = (bytes.len(), MemoryKind::Device);
+        if bytes == 0 {
+            self.signature.numbers.push(Number { bytes, region: None });
+            return Allocation::empty(self.device, OPERATION, 1, kind);
+        }
+        let address = self.recording.reserve(OPERATION, (bytes, 1), kind)?;
+        let memory = Allocation::placeholder_at(self.device, address, bytes, kind);
+        let region = Region { content: Content::Number, ..Region::new(address, (bytes, 1), kind) };
+        let region = Some(self.recording.add(memory.id(), region));
+        self.signature.numbers.push(Number { bytes, region });
+        Ok(memory)
     }
 
     fn of_spec<S: Storage<Backend = B>, D: Dimension>(
@@ -169,7 +224,7 @@ impl<S: Storage, D: Dimension> GraphParameter<S::Backend> for &ArrayBase<S, D> {
 }
 impl<S: Storage, D: Dimension> GraphArgument<S::Backend> for &ArrayBase<S, D> {
     fn bind<'a>(&'a self, to: &mut Places<'a, S::Backend>) {
-        to.0.push(self.place());
+        to.arrays.push(self.place());
     }
 }
 
@@ -185,7 +240,7 @@ impl<S: StorageMut, D: Dimension> GraphParameter<S::Backend> for &mut ArrayBase<
 }
 impl<S: StorageMut, D: Dimension> GraphArgument<S::Backend> for &mut ArrayBase<S, D> {
     fn bind<'a>(&'a self, to: &mut Places<'a, S::Backend>) {
-        to.0.push(self.place());
+        to.arrays.push(self.place());
     }
 }
 
@@ -209,6 +264,22 @@ impl<T: Element, D: Dimension, B: Backend> GraphParameter<B> for Writes<T, D> {
     }
 }
 
+impl<B: Backend, P: GraphParameter<B>> GraphParameter<B> for Vec<P> {
+    type Form = Vec<P::Form>;
+    type Inside<'g> = Vec<P::Inside<'g>>;
+
+    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
+        recorder.signature.lengths.push(self.len());
+        self.iter().map(|one| one.record(recorder)).collect()
+    }
+}
+impl<B: Backend, P: GraphArgument<B>> GraphArgument<B> for Vec<P> {
+    fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
+        to.lengths.push(self.len());
+        self.iter().for_each(|one| one.bind(to));
+    }
+}
+
 macro_rules! tuples {
     ($(($($one:ident)*))*) => {$(
         impl<$($one: Sealed),*> Sealed for ($($one,)*) {}
@@ -221,7 +292,10 @@ macro_rules! tuples {
             #[allow(non_snake_case, unused_variables, clippy::unused_unit)]
             fn record<'g>(&self, recorder: &mut Recorder<'_, BE>) -> Result<Self::Inside<'g>> {
                 let ($($one,)*) = self;
-                Ok(($($one.record(recorder)?,)*))
+                Ok(($({
+                    recorder.position += 1;
+                    $one.record(recorder)?
+                },)*))
             }
         }
 
@@ -255,6 +329,6 @@ impl<T, D> fmt::Debug for WriteForm<T, D> {
 
 impl<B: Backend> fmt::Debug for Recorder<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").field("parameters", &self.parameters).finish_non_exhaustive()
+        f.debug_struct("Recorder").field("signature", &self.signature).finish_non_exhaustive()
     }
 }

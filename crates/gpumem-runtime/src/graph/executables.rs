@@ -1,15 +1,15 @@
 //! The driver's graphs: one for each set of addresses that a graph was launched with lately.
 
-use super::{launch::Base, plan::Plan};
+use super::launch::{Base, Values, enqueue_call};
 use crate::{
     Device,
     device::{Allocation, AllocationRef},
     key::Key,
 };
-use gpumem_core::{Backend, DriverDevice, ExecutableGraph, Result, Stream as _, StreamOptions};
+use gpumem_core::{Backend, DriverDevice, ExecutableGraph, GraphNode, Result, Stream as _, StreamOptions};
 use gpumem_memory::{
     memory::DeferredFree,
-    track::{Counters, Sink},
+    track::{Command, Counters, Sink},
 };
 use parking_lot::Mutex;
 use std::{any::Any, sync::Arc};
@@ -17,7 +17,41 @@ use std::{any::Any, sync::Arc};
 /// Most of them: in a loop the same blocks of memory come back, and each takes memory of the driver.
 const MOST: usize = 16;
 
-type Shared<B> = Arc<Mutex<Box<dyn ExecutableGraph<B>>>>;
+type Shared<B> = Arc<Mutex<Launchable<B>>>;
+
+/// A graph of the driver with the numbers that it has now.
+#[derive(Debug)]
+pub(super) struct Launchable<B: Backend> {
+    pub(super) graph: Box<dyn ExecutableGraph<B>>,
+    /// Each call with numbers among its arguments, by its place among all calls.
+    nodes: Vec<(usize, GraphNode)>,
+    /// One after the other. `None` if a part of them was not taken.
+    numbers: Option<Vec<u8>>,
+}
+
+impl<B: Backend> Launchable<B> {
+    /// Gives the numbers of a launch to the driver, if they are others. Returns whether it has taken all.
+    pub(super) fn set_numbers(&mut self, values: &Values<'_, B>) -> bool {
+        let given = || values.numbers.iter().copied().flatten();
+        if self.nodes.is_empty() || self.numbers.as_ref().is_some_and(|numbers| numbers.iter().eq(given())) {
+            return true;
+        }
+        self.numbers = None;
+        for (at, node) in &self.nodes {
+            let Some(call) = values.plan.calls().nth(*at) else { return false };
+            let Command::Launch(launch) = &call.command else { return false };
+            let arguments = values.arguments(launch, &call.relocations);
+            // SAFETY: the node is that of this launch, and the arguments differ from those that were captured in numbers.
+            let set = unsafe { self.graph.set_launch(*node, &launch.kernel, &launch.dims, &arguments) };
+            if let Err(error) = set {
+                tracing::warn!(%error, "a graph is enqueued call by call, because the driver did not take its numbers");
+                return false;
+            }
+        }
+        self.numbers = Some(given().copied().collect());
+        true
+    }
+}
 
 /// A graph of the driver.
 #[derive(Debug)]
@@ -61,21 +95,21 @@ impl<B: Backend> Executables<B> {
     }
 
     /// The driver's graph for these addresses. `None` if the calls have to be enqueued one by one.
-    pub(super) fn get(&self, device: &Device<B>, plan: &Plan<B>, bases: &[Base]) -> Option<Executable<B>> {
-        if plan.steps.is_empty() {
+    pub(super) fn get(&self, device: &Device<B>, values: &Values<'_, B>) -> Option<Executable<B>> {
+        if values.plan.steps.is_empty() {
             return None;
         }
         let mut kept = self.kept.lock();
         if kept.is_replayed {
             return None;
         }
-        if let Some(at) = kept.all.iter().position(|one| *one.bases == *bases) {
+        if let Some(at) = kept.all.iter().position(|one| *one.bases == *values.bases) {
             kept.all[at..].rotate_left(1);
             return kept.all.last().cloned();
         }
         drop(kept);
         // Not under the lock: the driver takes a while. Two threads may both make one.
-        let made = make(device, plan, bases).unwrap_or_else(|error| {
+        let made = make(device, values).unwrap_or_else(|error| {
             tracing::warn!(%error, "a graph is enqueued call by call, because the driver could not make one");
             None
         });
@@ -94,36 +128,40 @@ impl<B: Backend> Executables<B> {
 }
 
 /// Captures the calls on a stream of its own. `None` if the backend has no graphs.
-fn make<B: Backend>(device: &Device<B>, plan: &Plan<B>, bases: &[Base]) -> Result<Option<Executable<B>>> {
+fn make<B: Backend>(device: &Device<B>, values: &Values<'_, B>) -> Result<Option<Executable<B>>> {
     let core = device.core();
     let stream = core.note_loss(core.raw.create_stream(&StreamOptions::default()))?;
-    let captured = capture(plan, bases, &stream);
+    let captured = capture(values, &stream);
     core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
     let Some(graph) = core.note_loss(captured)? else { return Ok(None) };
     let graph: Shared<B> = Arc::new(Mutex::new(graph));
     // The programs of its kernels are loaded for as long as it is. They keep no device open, as what waits in a queue of the device
     // must not.
-    let kernels: Vec<B::Kernel> = plan.kernels().cloned().collect();
+    let kernels: Vec<B::Kernel> = values.plan.kernels().cloned().collect();
     let owned: Box<dyn Any + Send + Sync> = Box::new((graph.clone(), kernels));
     // SAFETY: a launch notes itself in the program's log.
     let key = unsafe { Key::new() };
     let program = Allocation::program(key, device, owned, true);
-    Ok(Some(Executable { bases: bases.into(), graph, program }))
+    Ok(Some(Executable { bases: values.bases.into(), graph, program }))
 }
 
-fn capture<B: Backend>(
-    plan: &Plan<B>,
-    bases: &[Base],
-    stream: &B::Stream,
-) -> Result<Option<Box<dyn ExecutableGraph<B>>>> {
+fn capture<B: Backend>(values: &Values<'_, B>, stream: &B::Stream) -> Result<Option<Launchable<B>>> {
     if !stream.begin_capture()? {
         return Ok(None);
     }
-    // They are no calls of the driver that do anything.
-    let counters = Counters::default();
-    let sink = Sink::Stream(stream, &counters);
-    // SAFETY: nothing runs: the calls are captured.
-    let enqueued = unsafe { super::launch::enqueue(plan, bases, &sink, None) };
-    let captured = stream.end_capture();
-    enqueued.and(captured).map(Some)
+    let mut nodes = Vec::new();
+    let enqueued = values.plan.calls().enumerate().try_for_each(|(at, call)| {
+        // They are no calls of the driver that do anything.
+        let counters = Counters::default();
+        // SAFETY: nothing runs: the calls are captured.
+        unsafe { enqueue_call(call, values, &Sink::Stream(stream, &counters), None)? };
+        if call.has_numbers() {
+            nodes.push((at, stream.captured_node()?));
+        }
+        Ok(())
+    });
+    let captured = stream.end_capture(!nodes.is_empty());
+    let graph = enqueued.and(captured)?;
+    let numbers = Some(values.numbers.iter().copied().flatten().copied().collect());
+    Ok(Some(Launchable { graph, nodes, numbers }))
 }

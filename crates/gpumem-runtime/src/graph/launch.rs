@@ -2,7 +2,7 @@
 
 use super::{
     Inner,
-    arguments::{Parameter, check_memory, lowest},
+    arguments::{Parameter, Places, check_memory, lowest},
     executables::Executable,
     plan::{Home, Plan, ResultMemory},
     results::{Binder, GraphResults},
@@ -14,10 +14,10 @@ use crate::{
     transfer::{ArrayRef, note_torn},
 };
 use gpumem_core::{
-    Backend, DriverDevice, ErrorKind, Fill, LayoutError, MemoryKind, MemoryUse, MemoryUses, NotRecorded,
-    Result, Stream as _, SubmissionId, with_uses,
+    Backend, DriverDevice, ErrorKind, Fill, KernelArguments, LayoutError, MemoryKind, MemoryUse, MemoryUses,
+    NotRecorded, Result, Stream as _, SubmissionId, with_uses,
 };
-use gpumem_memory::track::{Access, Command, Sink, Timeline, Work};
+use gpumem_memory::track::{Access, Command, RecordedLaunch, Sink, Timeline, Work};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -30,29 +30,52 @@ pub(super) struct Base {
     host: u64,
 }
 
+/// What a launch is bound to.
+pub(super) struct Bound<'a, 'p, B: Backend> {
+    pub(super) plan: &'a Plan<B>,
+    pub(super) places: &'a Places<'p, B>,
+    pub(super) made: SmallVec<[AllocationRef<B>; 4]>,
+}
+
 /// See [`Graph::launch`](super::Graph::launch).
 pub(super) fn launch<R: GraphResults<B>, B: Backend>(
     inner: &Inner<R, B>,
     stream: &Stream<B>,
-    places: &[ArrayRef<'_, B>],
+    places: &Places<'_, B>,
 ) -> Result<R> {
     let (plan, timeline) = (&inner.plan, stream.timeline());
     check(inner, timeline)?;
     check_arguments(plan, timeline, places)?;
-    let mut made: SmallVec<[AllocationRef<B>; 4]> = SmallVec::new();
-    let results = inner.results.bind(&mut Binder(&mut |memory| match plan.results.get(made.len()) {
-        Some(result) if memory.len() > 0 => {
-            let memory = allocate(stream, result)?;
-            made.push(memory.clone());
-            Ok(memory)
+    let made = plan.results.iter().map(|result| allocate(stream, result)).collect::<Result<_>>()?;
+    let bound = Bound { plan, places, made };
+    let mut numbers = inner.numbers.iter();
+    let results = inner.results.bind(&mut Binder(&mut |memory| {
+        let made = (memory.len() > 0).then(|| numbers.next().and_then(|number| bound.made.get(*number)));
+        match made.flatten() {
+            Some(made) => Ok(made.clone()),
+            None => Allocation::empty(stream.device(), OPERATION, 1, memory.kind()),
         }
-        _ => Allocation::empty(stream.device(), OPERATION, 1, memory.kind()),
     }))?;
-    let bases = bases(plan, places, &made);
-    let executable = inner.executables.get(&inner.device, plan, &bases);
-    let accesses = accesses(plan, places, &made);
+    enqueue_all(inner, timeline, &bound)?;
+    Ok(results)
+}
+
+fn enqueue_all<R, B: Backend>(
+    inner: &Inner<R, B>,
+    timeline: &Arc<Timeline<B>>,
+    bound: &Bound<'_, '_, B>,
+) -> Result<()> {
+    let (plan, places) = (bound.plan, bound.places);
+    if places.numbers.iter().any(|number| number.memory.is_some()) {
+        return Err(timeline.context.error(OPERATION, ErrorKind::OfRecording { what: "number" }));
+    }
+    let bases = bound.bases();
+    let numbers: Numbers<'_> = places.numbers.iter().map(|number| number.bytes).collect();
+    let values = Values { plan, bases: &bases, numbers: &numbers };
+    let executable = inner.executables.get(&inner.device, &values);
+    let accesses = bound.accesses();
     let admitted = timeline.admit(Work::Launch, OPERATION, &accesses)?;
-    let shown = shown(plan, places, &made);
+    let shown = bound.shown();
     let mut begun = false;
     let submitted = admitted.submit(|sink, submission| {
         begun = true;
@@ -62,11 +85,13 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
         // that were recorded: the layouts of arguments are equal, and results, temporaries and constants were allocated for it.
         // All of it is in the accesses of the launch, whose logs keep it alive and ordered.
         unsafe {
-            with_uses(told, || match &executable {
-                Some(executable) => {
-                    launch_executable(executable, timeline, sink.stream(OPERATION)?, submission)
+            with_uses(told, || {
+                if let Some(executable) = &executable
+                    && launch_executable(executable, &values, timeline, sink.stream(OPERATION)?, submission)?
+                {
+                    return Ok(());
                 }
-                None => enqueue(plan, &bases, sink, Some((timeline, submission))),
+                enqueue(&values, sink, Some((timeline, submission)))
             })
         }
     });
@@ -75,17 +100,17 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
         let is_written = |(_, parameter): &(_, &Parameter)| {
             begun && parameter.region.is_some_and(|region| plan.writes.get(region) == Some(&Some(true)))
         };
-        let written = places.iter().zip(&plan.parameters).filter(is_written).map(|(place, _)| place);
-        written.for_each(|place| note_torn(OPERATION, *place, &error));
+        let written = places.arrays.iter().zip(&plan.signature.arrays).filter(is_written);
+        written.for_each(|(place, _)| note_torn(OPERATION, *place, &error));
         return Err(error);
     }
-    Ok(results)
+    Ok(())
 }
 
 fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Result<()> {
     let (context, own) = (&timeline.context, inner.device.core());
     if timeline.is_recording() {
-        return Err(context.error(OPERATION, ErrorKind::NotRecordable { what: NotRecorded::AnotherGraph }));
+        return Err(context.not_recordable(OPERATION, NotRecorded::AnotherGraph));
     }
     timeline.check(OPERATION)?;
     if !own.is_same(context) {
@@ -98,15 +123,20 @@ fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Res
     Ok(())
 }
 
-/// Whether the arrays are as they were recorded.
-fn check_arguments<B: Backend>(
-    plan: &Plan<B>,
-    timeline: &Timeline<B>,
-    places: &[ArrayRef<'_, B>],
-) -> Result<()> {
-    for (at, (place, parameter)) in places.iter().zip(&plan.parameters).enumerate() {
-        let fail = |error: LayoutError| Err(timeline.context.error(OPERATION, error).at_argument(at + 1));
-        check_memory(OPERATION, place.memory).map_err(|error| error.at_argument(at + 1))?;
+/// Whether the arrays and the numbers are as they were recorded.
+fn check_arguments<B: Backend>(plan: &Plan<B>, timeline: &Timeline<B>, places: &Places<'_, B>) -> Result<()> {
+    let signature = &plan.signature;
+    let sizes = signature.numbers.iter().map(|number| number.bytes);
+    if signature.lengths != places.lengths
+        || !sizes.eq(places.numbers.iter().map(|number| number.bytes.len()))
+    {
+        let why = "the vectors among the arguments are not as long as those that were recorded";
+        return Err(timeline.context.error(OPERATION, ErrorKind::InvalidArgument { why }));
+    }
+    for (place, parameter) in places.arrays.iter().zip(&signature.arrays) {
+        let at = parameter.position;
+        let fail = |error: LayoutError| Err(timeline.context.error(OPERATION, error).at_argument(at));
+        check_memory(OPERATION, place.memory).map_err(|error| error.at_argument(at))?;
         let (found, expected) = (place.layout, &parameter.layout);
         if found.shape() != expected.shape() || found.strides() != expected.strides() {
             let (found, found_strides) = (found.shape().to_vec(), found.strides().to_vec());
@@ -137,63 +167,135 @@ fn allocate<B: Backend>(stream: &Stream<B>, result: &ResultMemory) -> Result<All
     Ok(memory.into_memory())
 }
 
-/// Where all regions lie.
-fn bases<B: Backend>(
-    plan: &Plan<B>,
-    places: &[ArrayRef<'_, B>],
-    made: &[AllocationRef<B>],
-) -> SmallVec<[Base; 8]> {
-    let of = |memory: &Allocation<B>, start: usize| Base {
-        device: memory.address().wrapping_add(start as u64),
-        host: memory.host().map_or(memory.address(), |host| host.as_ptr() as u64).wrapping_add(start as u64),
-    };
-    let base = |home: &Home| match *home {
-        Home::Argument(at) => places.get(at).map(|place| of(place.memory, place.layout.extent().start)),
-        Home::Result(at) => made.get(at).map(|memory| of(memory, 0)),
-        Home::Arena(start) => plan.arena.as_ref().map(|arena| of(arena, start)),
-        Home::Constants(start) => plan.constants.as_ref().map(|constants| of(constants, start)),
-        Home::Unused => None,
-    };
-    plan.homes.iter().map(|home| base(home).unwrap_or_default()).collect()
-}
-
-/// All memory that the graph uses.
-fn accesses<'a, B: Backend>(
-    plan: &'a Plan<B>,
-    places: &[ArrayRef<'a, B>],
-    made: &'a [AllocationRef<B>],
-) -> SmallVec<[Access<'a, B>; 8]> {
-    let mut accesses = SmallVec::new();
-    for (place, parameter) in places.iter().zip(&plan.parameters) {
-        let used = parameter.region.and_then(|region| plan.writes.get(region).copied().flatten());
-        accesses.extend(used.map(|write| place.access(write)));
+impl<B: Backend> Bound<'_, '_, B> {
+    /// The memory of a region, and where in it the region begins.
+    pub(super) fn memory(&self, home: Home) -> Option<(&AllocationRef<B>, usize)> {
+        let Self { plan, places, made } = self;
+        match home {
+            Home::Argument(at) => {
+                places.arrays.get(at).map(|place| (place.memory, place.layout.extent().start))
+            }
+            Home::Result(at) => made.get(at).map(|memory| (memory, 0)),
+            Home::Arena(start) => plan.arena.as_ref().map(|arena| (arena, start)),
+            Home::Constants(start) => plan.constants.as_ref().map(|constants| (constants, start)),
+            Home::Number(_) | Home::Unused => None,
+        }
     }
-    let all = |memory: &'a AllocationRef<B>, write| Access::new(memory, 0..memory.len(), write);
-    accesses.extend(made.iter().map(|memory| all(memory, true)));
-    accesses.extend(plan.constants.iter().map(|memory| all(memory, false)));
-    // Written by each launch: so they run one after the other.
-    accesses.extend(plan.arena.iter().map(|memory| all(memory, true)));
-    accesses
+
+    /// Where all regions lie.
+    fn bases(&self) -> SmallVec<[Base; 8]> {
+        let base = |home: &Home| {
+            let (memory, start) = self.memory(*home)?;
+            let host = memory.host().map_or(memory.address(), |host| host.as_ptr() as u64);
+            let at = |address: u64| address.wrapping_add(start as u64);
+            Some(Base { device: at(memory.address()), host: at(host) })
+        };
+        self.plan.homes.iter().map(|home| base(home).unwrap_or_default()).collect()
+    }
+
+    /// The arguments that the graph uses, each with whether it writes it.
+    fn arguments(&self) -> impl Iterator<Item = (ArrayRef<'_, B>, &Parameter, bool)> {
+        let arguments = self.places.arrays.iter().zip(&self.plan.signature.arrays);
+        arguments.filter_map(|(place, parameter)| {
+            let write = self.plan.writes.get(parameter.region?).copied().flatten()?;
+            Some((*place, parameter, write))
+        })
+    }
+
+    /// All memory that the graph uses.
+    pub(super) fn accesses<'s>(&'s self) -> SmallVec<[Access<'s, B>; 8]> {
+        let mut accesses: SmallVec<_> =
+            self.arguments().map(|(place, _, write)| place.access(write)).collect();
+        let all = |memory: &'s AllocationRef<B>, write| Access::new(memory, 0..memory.len(), write);
+        accesses.extend(self.made.iter().map(|memory| all(memory, true)));
+        accesses.extend(self.plan.constants.iter().map(|memory| all(memory, false)));
+        // Written by each launch: so they run one after the other.
+        accesses.extend(self.plan.arena.iter().map(|memory| all(memory, true)));
+        accesses
+    }
+
+    /// What a launch uses, for backends: all of it for each of its calls, so that a failure poisons everything that the graph was
+    /// to write. An array that it reads and writes is there twice, because a copy may read what it is given for writing elsewhere.
+    /// The arena is not: nothing else uses it, and each launch writes what it reads there.
+    fn shown(&self) -> SmallVec<[MemoryUse; 8]> {
+        let mut all = SmallVec::new();
+        for (place, parameter, write) in self.arguments() {
+            let used = |write| place.memory.used(&place.layout.extent(), write);
+            let reads = parameter.region.and_then(|region| self.plan.reads.get(region));
+            all.extend(reads.filter(|reads| **reads).map(|_| used(false)));
+            all.extend(write.then(|| used(true)));
+        }
+        all.extend(self.made.iter().map(|memory| memory.used(&(0..memory.len()), true)));
+        all.extend(self.plan.constants.iter().map(|memory| memory.used(&(0..memory.len()), false)));
+        all
+    }
 }
 
-/// Launches the driver's graph.
+/// The numbers of a launch, by their bytes.
+pub(super) type Numbers<'a> = SmallVec<[&'a [u8]; 4]>;
+
+/// What the calls of a launch get: where each region lies, and the numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a, B: Backend> {
+    pub(super) plan: &'a Plan<B>,
+    pub(super) bases: &'a [Base],
+    pub(super) numbers: &'a [&'a [u8]],
+}
+
+impl<B: Backend> Values<'_, B> {
+    fn address(&self, relocation: &Relocation) -> u64 {
+        let base = self.bases.get(relocation.region).copied().unwrap_or_default();
+        let start = if relocation.by_host { base.host } else { base.device };
+        start.wrapping_add(relocation.offset)
+    }
+
+    /// The arguments of a launch of a kernel.
+    pub(super) fn arguments(
+        &self,
+        recorded: &RecordedLaunch<B>,
+        relocations: &[Relocation],
+    ) -> KernelArguments {
+        let mut arguments = recorded.arguments.clone();
+        for relocation in relocations {
+            match (relocation.place, self.plan.homes.get(relocation.region)) {
+                (Place::Argument(argument), _) => {
+                    arguments.overwrite(argument, &self.address(relocation).to_ne_bytes());
+                }
+                (Place::Number(argument), Some(Home::Number(number))) => {
+                    let bytes = self.numbers.get(*number).copied().unwrap_or_default();
+                    arguments.overwrite(argument, bytes);
+                }
+                _ => {}
+            }
+        }
+        arguments
+    }
+}
+
+/// Launches the driver's graph. Returns whether it has: not if the driver did not take the numbers.
 ///
 /// # Safety
 /// As for [`enqueue`].
 unsafe fn launch_executable<B: Backend>(
     executable: &Executable<B>,
+    values: &Values<'_, B>,
     timeline: &Arc<Timeline<B>>,
     stream: &B::Stream,
     submission: u64,
-) -> Result<()> {
+) -> Result<bool> {
     if stream.is_capturing()? {
         let what = "a graph on a stream that is being captured";
         return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
     }
+    let mut graph = executable.graph.lock();
+    if !graph.set_numbers(values) {
+        return Ok(false);
+    }
     // As for a kernel's program: nothing but the end of the graph conflicts with it.
     executable.program.log().note_others(&(0..1), false, timeline, submission);
-    // SAFETY: the caller's promise; the graph does what `enqueue` does with these bases.
-    unsafe { executable.graph.lock().launch(stream) }
+    // SAFETY: the caller's promise; the graph does what `enqueue` does with these values.
+    unsafe { graph.graph.launch(stream)? };
+    Ok(true)
 }
 
 /// Enqueues all steps. `timeline` and the submission are those of a launch, whose queue is locked; none of a capture.
@@ -201,32 +303,29 @@ unsafe fn launch_executable<B: Backend>(
 /// # Safety
 /// The memory of all regions is where the bases say, valid until the work is done, and its uses are ordered.
 pub(super) unsafe fn enqueue<B: Backend>(
-    plan: &Plan<B>,
-    bases: &[Base],
+    values: &Values<'_, B>,
     sink: &Sink<'_, B>,
     launch: Option<(&Arc<Timeline<B>>, u64)>,
 ) -> Result<()> {
-    for call in plan.steps.iter().flat_map(|step| &step.calls) {
+    for call in values.plan.calls() {
         // SAFETY: the caller's promise.
-        unsafe { enqueue_call(call, bases, sink, launch)? };
+        unsafe { enqueue_call(call, values, sink, launch)? };
     }
     Ok(())
 }
 
 /// # Safety
 /// The memory of the call is where the bases say, valid until the call is done, and its uses are ordered.
-unsafe fn enqueue_call<B: Backend>(
+pub(super) unsafe fn enqueue_call<B: Backend>(
     call: &Call<B>,
-    bases: &[Base],
+    values: &Values<'_, B>,
     sink: &Sink<'_, B>,
     launch: Option<(&Arc<Timeline<B>>, u64)>,
 ) -> Result<()> {
-    let address = |relocation: &Relocation| {
-        let base = bases.get(relocation.region).copied().unwrap_or_default();
-        let start = if relocation.by_host { base.host } else { base.device };
-        start.wrapping_add(relocation.offset)
+    let at = |place| {
+        let relocation = call.relocations.iter().find(|relocation| relocation.place == place);
+        relocation.map_or(0, |relocation| values.address(relocation))
     };
-    let at = |place| call.relocations.iter().find(|relocation| relocation.place == place).map_or(0, address);
     match &call.command {
         Command::Copy(recorded) => {
             let mut region = *recorded;
@@ -247,12 +346,7 @@ unsafe fn enqueue_call<B: Backend>(
             sink.fill(&Fill { address: at(Place::Destination), ..*recorded })
         },
         Command::Launch(recorded) => {
-            let mut arguments = recorded.arguments.clone();
-            for relocation in &call.relocations {
-                if let Place::Argument(argument) = relocation.place {
-                    arguments.overwrite(argument, &address(relocation).to_ne_bytes());
-                }
-            }
+            let arguments = values.arguments(recorded, &call.relocations);
             if let Some((timeline, submission)) = launch {
                 recorded.program.note_launch(timeline, submission);
             }
@@ -260,26 +354,6 @@ unsafe fn enqueue_call<B: Backend>(
             unsafe { sink.stream(OPERATION)?.launch(&recorded.kernel, &recorded.dims, &arguments) }
         }
     }
-}
-
-/// What a launch uses, for backends: all of it for each of its calls, so that a failure poisons everything that the graph was to
-/// write. An array that it reads and writes is there twice, because a copy may read what it is given for writing elsewhere. The
-/// arena is not: nothing else uses it, and each launch writes what it reads there.
-fn shown<B: Backend>(
-    plan: &Plan<B>,
-    places: &[ArrayRef<'_, B>],
-    made: &[AllocationRef<B>],
-) -> SmallVec<[MemoryUse; 8]> {
-    let mut all = SmallVec::new();
-    for (place, parameter) in places.iter().zip(&plan.parameters) {
-        let Some(region) = parameter.region else { continue };
-        let used = |write| place.memory.used(&place.layout.extent(), write);
-        all.extend(plan.reads.get(region).filter(|reads| **reads).map(|_| used(false)));
-        all.extend(plan.writes.get(region).copied().flatten().filter(|writes| *writes).map(used));
-    }
-    all.extend(made.iter().map(|memory| memory.used(&(0..memory.len()), true)));
-    all.extend(plan.constants.iter().map(|memory| memory.used(&(0..memory.len()), false)));
-    all
 }
 
 struct Uses<'a> {

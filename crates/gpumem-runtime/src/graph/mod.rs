@@ -11,6 +11,7 @@ mod executables;
 mod launch;
 mod plan;
 mod results;
+mod varying;
 
 mod sealed {
     /// The types of arguments and results of graphs.
@@ -24,9 +25,10 @@ pub use arguments::{
 };
 use results::Binder;
 pub use results::GraphResults;
+pub use varying::{UntypedValue, Value, Varying};
 
 use crate::{Device, Stream, recording::GraphRecording};
-use arguments::{Places, Recorder};
+use arguments::{Places, Recorder, Signature};
 use executables::Executables;
 use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
 use gpumem_memory::track::Timeline;
@@ -55,6 +57,8 @@ struct Inner<R, B: Backend> {
     executables: Executables<B>,
     /// What the body returned, over placeholder memory.
     results: R,
+    /// Which result of the plan each of them is, those without bytes left out.
+    numbers: Vec<usize>,
     device: Device<B>,
     generation: u64,
 }
@@ -89,9 +93,10 @@ impl<B: Backend> Device<B> {
     /// [launched](Graph::launch).
     ///
     /// `like` has the shapes and strides of the arrays that each launch gets, as a tuple of `&array`, `&mut array`,
-    /// [`reads`](crate::reads) and [`writes`](crate::writes). `body` gets views in their places. It may use these, arrays that it
-    /// makes through its stream or its device, and values: these are recorded as they are, and so are elements that it uploads from
-    /// the host. What it returns are arrays of each launch.
+    /// [`reads`](crate::reads) and [`writes`](crate::writes); also numbers that each launch gives anew, and vectors. `body` gets views
+    /// and [`Varying`] numbers in their places. It may use these, arrays that it makes through its stream or its device, and values:
+    /// these are recorded as they are, and so are elements
+    /// that it uploads from the host. What it returns are arrays of each launch.
     ///
     /// ```
     /// # use gpumem_runtime::{reads, writes}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
@@ -129,29 +134,34 @@ impl<B: Backend> Device<B> {
         let timeline = Timeline::in_recording(core.context(), recording.0.clone());
         let inside = self.for_recording(&timeline, &recording.0);
         let stream = Stream::own(&inside, timeline);
-        let mut recorder = Recorder { device: &inside, recording: &recording.0, parameters: Vec::new() };
+        let signature = Signature::default();
+        let mut recorder = Recorder { device: &inside, recording: &recording.0, signature, position: 0 };
         let views = like.record(&mut recorder)?;
-        let parameters = recorder.parameters;
+        let signature = recorder.signature;
         let results = body(&stream, views)?;
         // In a forked child nothing was recorded.
         core.check(OPERATION)?;
         let recorded = recording.0.close();
-        let mut regions = Vec::new();
+        let (mut regions, mut numbers) = (Vec::new(), Vec::new());
         results.bind(&mut Binder(&mut |memory| {
-            let region = recorded.numbers.get(&memory.id());
-            match region {
-                Some(region) => regions.push(*region),
-                None if memory.len() == 0 => {}
-                None => {
-                    let what = NotRecorded::ResultFromOutside;
-                    return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
-                }
+            if memory.len() == 0 {
+                return Ok(memory.clone());
+            }
+            let region = recorded.numbers.get(&memory.id()).filter(|region| !signature.has(**region));
+            let Some(region) = region else {
+                let what = NotRecorded::ResultFromOutside;
+                return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
+            };
+            let known = regions.iter().position(|known| known == region);
+            numbers.push(known.unwrap_or(regions.len()));
+            if known.is_none() {
+                regions.push(*region);
             }
             Ok(memory.clone())
         }))?;
-        let plan = Plan::new(self, recorded, parameters, &regions)?;
+        let plan = Plan::new(self, recorded, signature, &regions)?;
         let executables = Executables::new();
-        let inner = Inner { plan, executables, results, device: self.share(), generation };
+        let inner = Inner { plan, executables, results, numbers, device: self.share(), generation };
         Ok(Graph { inner: Arc::new(inner), parameters: PhantomData })
     }
 }
@@ -194,12 +204,14 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// * [`WrongDevice`](ErrorKind::WrongDevice) for an array or a stream of another device, [`Stale`](ErrorKind::Stale) after a reset
     /// * [`Overlap`](ErrorKind::Overlap) and [`Poisoned`](ErrorKind::Poisoned) as for a kernel's launch: an array that failed work was
     ///   to write, and that the graph reads or writes
+    /// * [`InvalidArgument`](ErrorKind::InvalidArgument) for a vector that is not as long as the recorded one
     /// * [`OutOfMemory`](ErrorKind::OutOfMemory) if there is no room for the results
     /// * [`Driver`](ErrorKind::Driver) if the driver reports a failure
     pub fn launch<A: GraphArguments<B, Form = P>>(&self, stream: &Stream<B>, arguments: A) -> Result<R> {
-        let mut places = Places(SmallVec::new());
+        let mut places =
+            Places { arrays: SmallVec::new(), numbers: SmallVec::new(), lengths: SmallVec::new() };
         arguments.bind(&mut places);
-        launch::launch(&self.inner, stream, &places.0)
+        launch::launch(&self.inner, stream, &places)
     }
 }
 

@@ -3,12 +3,12 @@
 use super::{
     GraphReport,
     arena::{self, Temporary},
-    arguments::Parameter,
+    arguments::Signature,
 };
 use crate::{
     Device, Layout, Order,
     device::{Allocation, AllocationRef},
-    recording::{ALIGN, Recorded, Region, Step},
+    recording::{ALIGN, Call, Content, Recorded, Region, Step},
     transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result};
@@ -21,8 +21,10 @@ const OPERATION: &str = "record";
 /// Where a region lies at a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Home {
-    /// In the array that is given for that parameter.
+    /// In the array of that number that is given to the launch.
     Argument(usize),
+    /// The number of that number that is given to the launch.
+    Number(usize),
     /// In the result of that number.
     Result(usize),
     /// In the arena, from there on.
@@ -46,7 +48,7 @@ pub(super) struct ResultMemory {
 /// What each launch does.
 #[derive(Debug)]
 pub(super) struct Plan<B: Backend> {
-    pub(super) parameters: Vec<Parameter>,
+    pub(super) signature: Signature,
     pub(super) homes: Vec<Home>,
     pub(super) regions: Vec<Region>,
     pub(super) results: Vec<ResultMemory>,
@@ -61,10 +63,14 @@ pub(super) struct Plan<B: Backend> {
 }
 
 impl<B: Backend> Plan<B> {
+    /// All calls, in the order of a launch.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call<B>> {
+        self.steps.iter().flat_map(|step| &step.calls)
+    }
+
     /// The kernels of the launches.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &B::Kernel> {
-        let calls = self.steps.iter().flat_map(|step| &step.calls);
-        calls.filter_map(|call| match &call.command {
+        self.calls().filter_map(|call| match &call.command {
             Command::Launch(launch) => Some(&launch.kernel),
             _ => None,
         })
@@ -76,20 +82,23 @@ impl<B: Backend> Plan<B> {
     pub(super) fn new(
         device: &Device<B>,
         recorded: Recorded<B>,
-        parameters: Vec<Parameter>,
+        signature: Signature,
         results: &[usize],
     ) -> Result<Self> {
-        let Recorded { regions, steps, .. } = recorded;
+        let Recorded { mut regions, steps, .. } = recorded;
         let uses = Uses::of(&steps, regions.len());
         let mut homes = vec![Home::Unused; regions.len()];
-        for (at, parameter) in parameters.iter().enumerate() {
+        for (at, parameter) in signature.arrays.iter().enumerate() {
             parameter.region.into_iter().for_each(|region| homes[region] = Home::Argument(at));
+        }
+        for (at, number) in signature.numbers.iter().enumerate() {
+            number.region.into_iter().for_each(|region| homes[region] = Home::Number(at));
         }
         results.iter().enumerate().for_each(|(at, region)| homes[*region] = Home::Result(at));
         let is_inside = |region: &usize| homes[*region] == Home::Unused && uses.lives[*region].is_some();
         let inside: Vec<usize> = (0..regions.len()).filter(is_inside).collect();
         let (constants, temporaries): (Vec<_>, Vec<_>) =
-            inside.into_iter().partition(|region| regions[*region].constant.is_some());
+            inside.into_iter().partition(|region| matches!(regions[*region].content, Content::Constant(_)));
         if temporaries.iter().any(|region| regions[*region].kind != MemoryKind::Device) {
             let what = NotRecorded::PinnedNotReturned;
             return Err(device.core().error(OPERATION, ErrorKind::NotRecordable { what }));
@@ -109,21 +118,21 @@ impl<B: Backend> Plan<B> {
             gather(&regions, &constants, &mut homes).map_err(|bytes| no_room(device, bytes, "host"))?;
         let temporary_bytes = all.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
         let arena = (arena_bytes > 0).then(|| Allocation::new(device, OPERATION, arena_bytes, align));
-        let mut plan = Self {
+        let results = results.iter().map(|region| result(&regions, &steps, *region)).collect();
+        // The bytes are gathered.
+        regions.iter_mut().for_each(|region| region.content = Content::Unknown);
+        Ok(Self {
             report: GraphReport::of(&steps, arena_bytes, temporary_bytes, bytes.len()),
-            results: results.iter().map(|region| result(&regions, &steps, *region)).collect(),
+            results,
             arena: arena.transpose()?,
             constants: upload(device, &bytes)?,
-            parameters,
+            signature,
             homes,
             regions,
             steps,
             writes: uses.writes,
             reads: uses.reads,
-        };
-        // The bytes are on the device.
-        plan.regions.iter_mut().for_each(|region| drop(region.constant.take()));
-        Ok(plan)
+        })
     }
 }
 
@@ -153,7 +162,10 @@ impl Uses {
 
 /// The bytes of all constants, one after the other. Returns their number as the error, if the host has no room for them.
 fn gather(regions: &[Region], constants: &[usize], homes: &mut [Home]) -> Result<Vec<u8>, usize> {
-    let of = |region: &usize| regions[*region].constant.as_deref().unwrap_or_default();
+    let of = |region: &usize| match &regions[*region].content {
+        Content::Constant(elements) => &elements[..],
+        _ => &[],
+    };
     let end = |end: usize, region| end.checked_next_multiple_of(ALIGN)?.checked_add(of(region).len());
     let all = constants.iter().try_fold(0, end).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();

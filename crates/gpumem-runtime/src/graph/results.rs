@@ -1,7 +1,7 @@
 //! What a launch of a graph returns.
 
 use super::Sealed;
-use crate::{ArrayBase, HostArray, Owned, Pinned, device::AllocationRef};
+use crate::{ArrayBase, Exclusive, HostArray, Owned, Pinned, device::AllocationRef};
 use gpumem_core::{Backend, Element, Result};
 use ndarray::Dimension;
 
@@ -30,6 +30,14 @@ pub trait GraphResults<B: Backend>: Sealed + Sized {
 
 impl<T: Element, D: Dimension, B: Backend> Sealed for ArrayBase<Owned<T, B>, D> {}
 impl<T: Element, D: Dimension, B: Backend> GraphResults<B> for ArrayBase<Owned<T, B>, D> {
+    fn bind(&self, memory: &mut Binder<'_, B>) -> Result<Self> {
+        Ok(ArrayBase::over((memory.0)(&self.memory)?, self.layout.clone()))
+    }
+}
+
+// A view for ever: of an array that is kept for ever, or one of a binding of another language.
+impl<T: Element, D: Dimension, B: Backend> Sealed for ArrayBase<Exclusive<'static, T, B>, D> {}
+impl<T: Element, D: Dimension, B: Backend> GraphResults<B> for ArrayBase<Exclusive<'static, T, B>, D> {
     fn bind(&self, memory: &mut Binder<'_, B>) -> Result<Self> {
         Ok(ArrayBase::over((memory.0)(&self.memory)?, self.layout.clone()))
     }

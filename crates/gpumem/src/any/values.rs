@@ -7,7 +7,7 @@ use super::{
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions,
     Compiler, CopyRegion, DeviceBuffer, DeviceInfo, DlpackDevice, DriverDevice, DriverModule, Error,
-    ErrorKind, Event, EventOptions, ExecutableGraph, Fill, HostFuture, IpcMemory, KernelArguments,
+    ErrorKind, Event, EventOptions, ExecutableGraph, Fill, GraphNode, HostFuture, IpcMemory, KernelArguments,
     KernelSource, LaunchConfig, Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
     Result, Stream, StreamOptions, StridedCopy,
 };
@@ -162,6 +162,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         fn raw() -> RawStream;
         fn is_capturing() -> Result<bool>;
         fn begin_capture() -> Result<bool>;
+        fn captured_node() -> Result<GraphNode>;
         fn record(event: &AnyEvent as same) -> Result<()>;
         fn wait(event: &AnyEvent as same) -> Result<()>;
     }
@@ -176,9 +177,9 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         unsafe fn launch(kernel: &AnyKernel as same, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
     }
 
-    fn end_capture(&self) -> Result<Box<dyn ExecutableGraph<AnyBackend>>> {
+    fn end_capture(&self, changes: bool) -> Result<Box<dyn ExecutableGraph<AnyBackend>>> {
         let own = self;
-        on!(AnyStream, own, B => { Ok(Box::new(AnyGraph::<B>(own.end_capture()?))) })
+        on!(AnyStream, own, B => { Ok(Box::new(AnyGraph::<B>(own.end_capture(changes)?))) })
     }
 
     #[inline]
@@ -196,12 +197,25 @@ struct AnyGraph<B: Backend>(Box<dyn ExecutableGraph<B>>);
 unsafe impl<B: Backend> ExecutableGraph<AnyBackend> for AnyGraph<B>
 where
     AnyStream: Typed<B, Of = B::Stream>,
+    AnyKernel: Typed<B, Of = B::Kernel>,
 {
     #[inline]
     unsafe fn launch(&mut self, stream: &AnyStream) -> Result<()> {
         let stream = same::<B, _>("launch", stream)?;
         // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
         unsafe { self.0.launch(stream) }
+    }
+
+    unsafe fn set_launch(
+        &mut self,
+        node: GraphNode,
+        kernel: &AnyKernel,
+        dims: &LaunchConfig,
+        arguments: &KernelArguments,
+    ) -> Result<()> {
+        let kernel = same::<B, _>("set_launch", kernel)?;
+        // SAFETY: as in `launch`.
+        unsafe { self.0.set_launch(node, kernel, dims, arguments) }
     }
 }
 

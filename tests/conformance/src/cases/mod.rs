@@ -28,6 +28,7 @@ mod l12_prelude;
 mod l12_programs;
 mod l12_sizes;
 mod l13_failures;
+mod l14_arguments;
 mod l14_graphs;
 mod l14_refusals;
 mod tools;
@@ -67,6 +68,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_sizes::cases(),
         l13_failures::cases(),
         l14_graphs::cases(),
+        l14_arguments::cases(),
         l14_refusals::cases(),
     ];
     lists.into_iter().flatten().collect()

@@ -69,7 +69,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
          image name new portable_text ptx race_checks sealed shared_bytes shown_as source source_text unsealed",
     ),
     ("UntypedKernelDef", "bounds_checks compiler_flag contract host_body new portable_text source"),
-    ("UntypedArguments", "new slice slice_mut value view view_mut"),
+    ("UntypedArguments", "new slice slice_mut value varying view view_mut"),
     ("ArrayOps", "on"),
     ("OnStream", "on"),
     ("Communicator", "abort destroy device failure on rank recent size split split_all"),

@@ -59,5 +59,5 @@ missing! {
     cuModuleLoadData cuModuleUnload cuModuleGetFunction cuModuleGetGlobal_v2 cuFuncGetAttribute
     cuOccupancyMaxActiveBlocksPerMultiprocessor cuOccupancyMaxPotentialBlockSize cuLaunchKernel
     cuDeviceGetP2PAttribute cuMemRangeGetAttribute cuGraphGetNodes cuCtxGetLimit
-    cuStreamWaitValue64_v2 cuStreamWriteValue64_v2
+    cuStreamWaitValue64_v2 cuStreamWriteValue64_v2 cuStreamGetCaptureInfo_v2 cuGraphExecKernelNodeSetParams_v2
 }

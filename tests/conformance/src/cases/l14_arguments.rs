@@ -1,0 +1,196 @@
+//! Graphs: numbers of each launch, and vectors of arguments.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic of a case is its failure")]
+
+use super::tools::{fail, load, same};
+use crate::{Lab, Level, Verdict, refused};
+use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_kernel::{Kernel, Own, Slice, Value, config_for_items};
+use gpumem_runtime::{DeviceView, Varying, reads};
+use ndarray::{Array1, Ix1};
+use std::thread;
+
+mod facade {
+    pub(super) use gpumem_kernel as kernel;
+}
+
+cases! { Level::Graphs;
+    numbers_are_those_of_their_launch,
+    numbers_of_threads_do_not_mix,
+    values_and_flags_are_numbers,
+    a_number_that_escapes_is_refused,
+    vectors_are_arguments,
+    results_are_made_by_the_body,
+}
+
+type Axpy = (f32, Slice<f32>, Own<f32>);
+
+#[gpumem_macros::kernel(crate = self::facade)]
+fn numbered_axpy(a: f32, x: Slice<f32>, y: Own<f32>) {
+    let at = global_id(0);
+    if at < x.len() {
+        y[own()] = a * x[at] + y[own()];
+    }
+}
+
+#[gpumem_macros::kernel(crate = self::facade)]
+fn put_values(scale: Value<f64>, wide: u64, twice: bool, narrow: u8, y: Own<f64>) {
+    let factor = if twice { 2.0 } else { 1.0 };
+    y[own()] = factor * scale + (wide as f64) + (narrow as f64);
+}
+
+fn axpy<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Axpy, B>> {
+    load(lab, &numbered_axpy())
+}
+
+fn grid(len: usize) -> gpumem_core::LaunchConfig {
+    config_for_items([len, 1, 1], [64, 1, 1])
+}
+
+const LEN: usize = 512;
+
+fn floats() -> Array1<f32> {
+    Array1::from_shape_fn(LEN, |at| (at % 100) as f32)
+}
+
+fn numbers_are_those_of_their_launch<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let (stream, x) = (device.stream()?, device.to_device(&floats())?);
+    let graph = device.record((&x, 0.0f32, 0.0f32), |stream, (x, a, b)| {
+        let mut y = stream.to_device(&x)?;
+        kernel.launch(stream, &grid(LEN), (&a, &x, &mut y))?;
+        kernel.launch(stream, &grid(LEN), (1.0f32, &x, &mut y))?;
+        kernel.launch(stream, &grid(LEN), (b, &x, &mut y))?;
+        kernel.launch(stream, &grid(LEN), (a, &x, &mut y))?;
+        stream.copy_to_host(&y)
+    })?;
+    let mut all = Vec::new();
+    for round in 0..40 {
+        if round % 7 == 0 {
+            lab.delay(&stream)?;
+        }
+        // Now and then as before.
+        let (a, b) = ((round / 2) as f32, (round % 3) as f32);
+        all.push((2.0 + 2.0 * a + b, graph.launch(&stream, (&x, a, b))?));
+    }
+    for (factor, found) in all {
+        same(found.view()?, (floats() * factor).view());
+    }
+    assert!(graph.report().driver_graphs <= 16);
+    Ok(())
+}
+
+fn numbers_of_threads_do_not_mix<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let graph = device.record((reads::<f32, _>(LEN), 0.0f32), |stream, (x, a)| {
+        let mut y = stream.to_device(&x)?;
+        kernel.launch(stream, &grid(LEN), (a, &x, &mut y))?;
+        stream.copy_to_host(&y)
+    })?;
+    let x = device.to_device(&floats())?;
+    let run = |thread: u32| -> Result<()> {
+        let stream = device.stream()?;
+        let mut all = Vec::new();
+        for round in 0..20 {
+            let a = (100 * thread + round) as f32;
+            all.push((a, graph.launch(&stream, (&x, a))?));
+        }
+        for (a, found) in all {
+            same(found.view()?, (floats() * (a + 1.0)).view());
+        }
+        Ok(())
+    };
+    let run = &run;
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..3).map(|thread| scope.spawn(move || run(thread))).collect();
+        all.into_iter().try_for_each(|one| one.join().unwrap())
+    })?;
+    Ok(())
+}
+
+fn values_and_flags_are_numbers<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), load(lab, &put_values())?);
+    let mut y = device.device_array::<f64, _>(64)?;
+    let stream = device.stream()?;
+    let graph = device.record(
+        (&mut y, Value(0.0f64), 0u64, false, 0u8),
+        |stream, (mut y, scale, wide, twice, narrow)| {
+            kernel.launch(stream, &grid(64), (scale, wide, twice, narrow, &mut y))
+        },
+    )?;
+    for (scale, wide, twice, narrow) in
+        [(1.5, 1u64 << 40, true, 255u8), (-2.0, 7, false, 0), (0.25, 0, true, 9)]
+    {
+        graph.launch(&stream, (&mut y, Value(scale), wide, twice, narrow))?;
+        let expected = if twice { 2.0 * scale } else { scale } + wide as f64 + f64::from(narrow);
+        same(y.copy_to_host()?.view(), Array1::from_elem(64, expected).view());
+    }
+    Ok(())
+}
+
+fn a_number_that_escapes_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    let (x, mut y) = (device.to_device(&floats())?, device.to_device(&floats())?);
+    let mut kept: Option<Varying<f32, B>> = None;
+    let graph = device.record((1.0f32,), |_, (a,)| {
+        kept = Some(a);
+        Ok(())
+    })?;
+    graph.launch(&stream, (2.0f32,))?;
+    let Some(kept) = kept else { return fail("the body has not run") };
+    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::OfRecording { .. });
+    refused(kernel.launch(&stream, &grid(LEN), (&kept, &x, &mut y)), is_refused)?;
+    refused(graph.launch(&stream, (kept.clone(),)), is_refused)?;
+    let mut verdict = Ok(());
+    let other = device.record((&x, &mut y), |stream, (x, mut y)| {
+        verdict = refused(kernel.launch(stream, &grid(LEN), (&kept, &x, &mut y)), is_refused);
+        Ok(())
+    })?;
+    verdict?;
+    other.launch(&stream, (&x, &mut y))?;
+    same(y.copy_to_host()?.view(), floats().view());
+    Ok(())
+}
+
+fn vectors_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    let layers: Vec<_> =
+        (1..4).map(|layer| device.to_device(&(floats() * layer as f32))).collect::<Result<_>>()?;
+    let mut y = device.to_device(&floats())?;
+    let like = (layers.iter().collect::<Vec<_>>(), &mut y, vec![0.0f32; 3]);
+    let graph = device.record(like, |stream, (layers, mut y, factors)| {
+        let all = layers.iter().zip(&factors);
+        all.into_iter().try_for_each(|(x, a)| kernel.launch(stream, &grid(LEN), (a, x, &mut y)))
+    })?;
+    graph.launch(&stream, (layers.iter().collect::<Vec<_>>(), &mut y, vec![1.0f32, 10.0, 100.0]))?;
+    same(y.copy_to_host()?.view(), (floats() * 322.0).view());
+    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::InvalidArgument { .. });
+    refused(
+        graph.launch(&stream, (layers.iter().take(2).collect::<Vec<_>>(), &mut y, vec![1.0f32; 3])),
+        is_refused,
+    )?;
+    refused(graph.launch(&stream, (layers.iter().collect::<Vec<_>>(), &mut y, vec![1.0f32; 2])), is_refused)?;
+    // As many arrays in all, in other vectors.
+    let two = |first: usize| {
+        let parts = layers.split_at(first);
+        (parts.0.iter().collect::<Vec<_>>(), parts.1.iter().collect::<Vec<_>>())
+    };
+    let graph = device.record(two(1), |_, _: (Vec<DeviceView<'_, f32, Ix1, B>>, _)| Ok(()))?;
+    graph.launch(&stream, two(1))?;
+    refused(graph.launch(&stream, two(2)), is_refused)
+}
+
+fn results_are_made_by_the_body<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    // A view that lives for ever is one of what each launch makes.
+    let graph = device.record((), |stream, ()| {
+        let array = Box::leak(Box::new(stream.to_device(&[1u32, 2, 3, 4])?));
+        let (low, high) = array.split_at_mut(0, 1)?;
+        Ok((high, low))
+    })?;
+    let (high, low) = graph.launch(&stream, ())?;
+    same(high.copy_to_host()?.view(), Array1::from(vec![2, 3, 4]).view());
+    same(low.copy_to_host()?.view(), Array1::from(vec![1]).view());
+    Ok(())
+}
