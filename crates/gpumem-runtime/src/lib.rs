@@ -18,6 +18,7 @@ mod device;
 mod doors;
 mod event_count;
 mod foreign;
+mod frozen;
 mod graph;
 mod interchange;
 mod ipc;
@@ -62,7 +63,7 @@ pub mod internal {
     pub use crate::array::destination::{WriteBack, check_writable};
     pub use crate::array::host::PinScope;
     pub use crate::array::source::InPlace;
-    pub use crate::device::{Allocation, AllocationRef};
+    pub use crate::device::{Allocation, AllocationRef, FrozenMemory};
     pub use crate::graph::UntypedValue;
     pub use crate::key::Key;
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
@@ -80,10 +81,10 @@ pub use core as __core;
 
 pub use array::{
     ArrayBase, Destination, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, DeviceVisible, Exclusive,
-    Field, FromDevice, HostArray, HostKind, Imported, LockArrays, Managed, ManagedArray, Mapped, MappedArray,
-    MappedHost, MappedRegisteredArray, OnBackend, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost,
-    RawAccess, RawParts, RegisterError, Registered, RegisteredArray, Scalar, Scope, Shared, Source, Storage,
-    StorageMut, ToDevice, UninitArray, UninitHostArray, view_at, view_mut_at,
+    Field, FromDevice, Frozen, FrozenArray, HostArray, HostKind, Imported, LockArrays, Managed, ManagedArray,
+    Mapped, MappedArray, MappedHost, MappedRegisteredArray, OnBackend, Owned, OwnedKind, Pinned, PinnedArray,
+    PinnedHost, RawAccess, RawParts, RegisterError, Registered, RegisteredArray, Scalar, Scope, Shared,
+    Source, Storage, StorageMut, ToDevice, UninitArray, UninitHostArray, view_at, view_mut_at,
 };
 pub use completion::Completion;
 pub use device::Device;

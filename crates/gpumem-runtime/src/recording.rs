@@ -1,5 +1,6 @@
 //! The recording of a graph: placeholder memory, and what a body enqueues.
 
+use crate::frozen;
 use gpumem_core::{
     Backend, CopyRegion, DriverDevice, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result, Space,
 };
@@ -42,6 +43,8 @@ pub(crate) enum Content {
     Constant(Box<[u8]>),
     /// They are the bytes of a number of each launch.
     Number,
+    /// They are in memory that nothing writes any more.
+    Frozen(frozen::Owner),
 }
 
 impl Region {
@@ -283,18 +286,25 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
             Work::Foreign => return refuse(NotRecorded::ForeignWork),
             _ => {}
         }
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         if !state.is_open {
             return Err(self.context.error(operation, ErrorKind::OfRecording { what: "stream" }));
         }
         // Memory without bytes is used by no work.
-        for Access { memory, .. } in accesses.iter().filter(|access| access.memory.len() > 0) {
-            if !state.numbers.contains_key(&memory.id()) {
-                return match memory.is_placeholder() {
-                    true => Err(self.context.error(operation, ErrorKind::OfRecording { what: "array" })),
-                    false => refuse(NotRecorded::OutsideArray),
-                };
+        for access in accesses.iter().filter(|access| access.memory.len() > 0) {
+            let memory = access.memory;
+            if state.numbers.contains_key(&memory.id()) {
+                continue;
             }
+            if memory.is_placeholder() {
+                return Err(self.context.error(operation, ErrorKind::OfRecording { what: "array" }));
+            }
+            let is_of_device = memory.context().is_same(&self.context);
+            let frozen = if access.write || !is_of_device { None } else { frozen::find(memory.id()) };
+            let Some(frozen) = frozen else { return refuse(NotRecorded::OutsideArray) };
+            memory.check_beside(&self.context, operation)?;
+            let region = Region::new(memory.address(), (memory.len(), 1), MemoryKind::Device);
+            state.add(memory.id(), Region { content: Content::Frozen(frozen), ..region });
         }
         Ok(())
     }

@@ -45,7 +45,7 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`]; [`ArraySpec`] for strides and order |
+//! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`], [`FrozenArray`]; [`ArraySpec`] for strides and order |
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
 //! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`], [`Varying`] |
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
@@ -155,15 +155,15 @@ pub mod generic {
         ArrayBase, ArraySpec, Bool, Completion, CopyPlan, CudaArrayDestination, CudaArrayInterface,
         CudaArraySource, DescrField, Destination, Device, DeviceArray, DeviceCounters, DeviceRecord,
         DeviceView, DeviceViewMut, DeviceVisible, DlpackTensor, ElementKind, ElementType, Event, Exclusive,
-        Field, FromDevice, Graph, GraphArgument, GraphArguments, GraphParameter, GraphParameters,
-        GraphReport, GraphResults, HasCudaArrayInterface, HostArray, HostKind, Imported, ImportedArray,
-        InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle, Layout, Loan, LockArrays, Managed,
-        ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, NonTemporalStores, OnBackend,
-        Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts, ReadForm,
-        Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
-        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, Varying, WriteForm,
-        Writes, cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace,
-        view_at, view_mut_at, writes,
+        Field, FromDevice, Frozen, FrozenArray, Graph, GraphArgument, GraphArguments, GraphParameter,
+        GraphParameters, GraphReport, GraphResults, HasCudaArrayInterface, HostArray, HostKind, Imported,
+        ImportedArray, InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle, Layout, Loan, LockArrays,
+        Managed, ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, NonTemporalStores,
+        OnBackend, Order, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost, Progress, RawAccess, RawParts,
+        ReadForm, Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source,
+        Storage, StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, Varying,
+        WriteForm, Writes, cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads,
+        trace, view_at, view_mut_at, writes,
     };
 }
 pub mod kernel;

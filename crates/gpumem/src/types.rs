@@ -9,7 +9,9 @@
 use crate::any::AnyBackend;
 use gpumem_runtime as rt;
 use ndarray::{Ix0, Ix1};
-use rt::{ArrayBase, Exclusive, HostArray, Imported, Managed, Mapped, Owned, Pinned, Registered, Shared};
+use rt::{
+    ArrayBase, Exclusive, Frozen, HostArray, Imported, Managed, Mapped, Owned, Pinned, Registered, Shared,
+};
 
 /// A device of the backend that was chosen when the program ran. Start here: [`Device::open`](rt::Device::open).
 /// ```
@@ -90,6 +92,9 @@ pub type DeviceArray<T, D = Ix1, B = AnyBackend> = ArrayBase<Owned<T, B>, D>;
 pub type DeviceView<'a, T, D = Ix1, B = AnyBackend> = ArrayBase<Shared<'a, T, B>, D>;
 /// A mutable view of device memory; it borrows the array mutably.
 pub type DeviceViewMut<'a, T, D = Ix1, B = AnyBackend> = ArrayBase<Exclusive<'a, T, B>, D>;
+/// An array that nothing writes any more, made by [`DeviceArray::freeze`](rt::ArrayBase::freeze): graphs keep it. Cloning it shares the
+/// memory.
+pub type FrozenArray<T, D = Ix1, B = AnyBackend> = ArrayBase<Frozen<T, B>, D>;
 /// One value in device memory, usually a record: read and written whole or by field.
 /// ```
 /// use gpumem::{Device, DeviceRecord, Scalar};

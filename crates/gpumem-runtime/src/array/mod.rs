@@ -3,6 +3,7 @@
 mod create;
 pub(crate) mod destination;
 mod field;
+mod freeze;
 pub(crate) mod host;
 mod raw;
 mod reshape;
@@ -26,14 +27,18 @@ pub use host::{
 pub use raw::{RawAccess, RawParts};
 pub use scope::Scope;
 pub use source::{Scalar, Source, ToDevice};
-pub use storage::{Exclusive, Imported, OnBackend, Owned, Shared, Storage, StorageMut};
+pub use storage::{Exclusive, Frozen, Imported, OnBackend, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
-use crate::{Device, Layout, device::AllocationRef, transfer::ArrayRef};
-use gpumem_core::{Error, HostAccess, LayoutError, MemoryKind, Result};
+use crate::{
+    Device, Layout,
+    device::{AllocationRef, FrozenMemory},
+    transfer::ArrayRef,
+};
+use gpumem_core::{Backend, Element, Error, HostAccess, LayoutError, MemoryKind, Result};
 use gpumem_memory::may_block;
 use ndarray::{Dimension, Ix0};
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 /// An n-d array of elements in memory of a device, or a view of one. `S` says which: [`DeviceArray`], [`DeviceView`],
 /// [`DeviceViewMut`].
@@ -49,6 +54,7 @@ use std::{fmt, marker::PhantomData};
 pub struct ArrayBase<S: OnBackend, D: Dimension> {
     pub(crate) memory: AllocationRef<S::Backend>,
     pub(crate) layout: Layout,
+    pub(crate) owner: S::Owner,
     marker: PhantomData<(S, D)>,
 }
 
@@ -58,14 +64,36 @@ pub type DeviceArray<T, D, B> = ArrayBase<Owned<T, B>, D>;
 pub type DeviceView<'a, T, D, B> = ArrayBase<Shared<'a, T, B>, D>;
 /// A mutable view of device memory.
 pub type DeviceViewMut<'a, T, D, B> = ArrayBase<Exclusive<'a, T, B>, D>;
+/// An array that is never written any more: see [`freeze`](ArrayBase::freeze). Cloning it shares the memory.
+pub type FrozenArray<T, D, B> = ArrayBase<Frozen<T, B>, D>;
 /// One value in device memory, usually a record: read and written whole or by field. Numba's `DeviceRecord`.
 pub type DeviceRecord<T, B> = ArrayBase<Owned<T, B>, Ix0>;
+
+impl<T: Element, D: Dimension, B: Backend> FrozenArray<T, D, B> {
+    pub(crate) fn frozen(owner: Arc<FrozenMemory<B>>, layout: Layout) -> Self {
+        Self { memory: owner.memory.clone(), layout, owner, marker: PhantomData }
+    }
+}
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// The rank of the layout is that of `D`, and the layout lies in the memory: guaranteed by every caller.
     #[inline]
-    pub(crate) fn over(memory: AllocationRef<S::Backend>, layout: Layout) -> Self {
-        Self { memory, layout, marker: PhantomData }
+    pub(crate) fn over(memory: AllocationRef<S::Backend>, layout: Layout) -> Self
+    where
+        S: OnBackend<Owner = ()>,
+    {
+        Self { memory, layout, owner: (), marker: PhantomData }
+    }
+
+    /// The same array in another layout, which lies in the memory and has the rank of `E`.
+    pub(crate) fn laid_out<E: Dimension>(self, layout: Layout) -> ArrayBase<S, E> {
+        ArrayBase { layout, ..self.into_dimension() }
+    }
+
+    /// The same array with its rank by another type.
+    pub(crate) fn into_dimension<E: Dimension>(self) -> ArrayBase<S, E> {
+        let Self { memory, layout, owner, .. } = self;
+        ArrayBase { memory, layout, owner, marker: PhantomData }
     }
 
     pub(crate) fn place(&self) -> ArrayRef<'_, S::Backend> {

@@ -1,7 +1,8 @@
 //! The owner of an array's memory.
 
+use crate::device::FrozenMemory;
 use gpumem_core::{Backend, Element};
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
 mod sealed {
     pub trait SealedStorage {}
@@ -12,6 +13,9 @@ mod sealed {
 pub trait OnBackend: sealed::SealedStorage {
     /// Backend of the device.
     type Backend: Backend;
+    /// What such an array holds beside its memory.
+    #[doc(hidden)]
+    type Owner: std::fmt::Debug;
 }
 
 /// How an array holds its memory.
@@ -31,6 +35,9 @@ pub struct Owned<T, B>(PhantomData<(T, B)>);
 /// The array holds foreign memory, which may be read.
 #[derive(Debug)]
 pub struct Imported<T, B>(PhantomData<(T, B)>);
+/// The array shares memory that nothing writes any more.
+#[derive(Debug)]
+pub struct Frozen<T, B>(PhantomData<(T, B)>);
 /// The array is a shared view.
 #[derive(Debug)]
 pub struct Shared<'a, T, B>(PhantomData<(&'a T, B)>);
@@ -40,11 +47,13 @@ pub struct Exclusive<'a, T, B>(PhantomData<(&'a mut T, B)>);
 
 impl<T, B> sealed::SealedStorage for Owned<T, B> {}
 impl<T, B> sealed::SealedStorage for Imported<T, B> {}
+impl<T, B> sealed::SealedStorage for Frozen<T, B> {}
 impl<T, B> sealed::SealedStorage for Shared<'_, T, B> {}
 impl<T, B> sealed::SealedStorage for Exclusive<'_, T, B> {}
 
 impl<T, B: Backend> OnBackend for Owned<T, B> {
     type Backend = B;
+    type Owner = ();
 }
 impl<T: Element, B: Backend> Storage for Owned<T, B> {
     type Elem = T;
@@ -52,13 +61,23 @@ impl<T: Element, B: Backend> Storage for Owned<T, B> {
 }
 impl<T, B: Backend> OnBackend for Imported<T, B> {
     type Backend = B;
+    type Owner = ();
 }
 impl<T: Element, B: Backend> Storage for Imported<T, B> {
     type Elem = T;
     const NAME: &'static str = "ImportedArray";
 }
+impl<T, B: Backend> OnBackend for Frozen<T, B> {
+    type Backend = B;
+    type Owner = Arc<FrozenMemory<B>>;
+}
+impl<T: Element, B: Backend> Storage for Frozen<T, B> {
+    type Elem = T;
+    const NAME: &'static str = "FrozenArray";
+}
 impl<T, B: Backend> OnBackend for Shared<'_, T, B> {
     type Backend = B;
+    type Owner = ();
 }
 impl<T: Element, B: Backend> Storage for Shared<'_, T, B> {
     type Elem = T;
@@ -66,6 +85,7 @@ impl<T: Element, B: Backend> Storage for Shared<'_, T, B> {
 }
 impl<T, B: Backend> OnBackend for Exclusive<'_, T, B> {
     type Backend = B;
+    type Owner = ();
 }
 impl<T: Element, B: Backend> Storage for Exclusive<'_, T, B> {
     type Elem = T;

@@ -128,7 +128,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// Reverses the order of the axes.
     pub fn reversed_axes(self) -> Self {
-        Self::over(self.memory, self.layout.reversed_axes())
+        let layout = self.layout.reversed_axes();
+        self.laid_out(layout)
     }
 
     /// Puts the axes in the given order, for any rank: axis `i` becomes what axis `axes[i]` was, as NumPy's `transpose` does.
@@ -137,7 +138,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns [`NotAPermutation`](gpumem_core::LayoutError::NotAPermutation) unless `axes` names every axis once.
     pub fn permuted_axes(self, axes: &[usize]) -> Result<Self> {
         let layout = self.layout.transpose(axes).map_err(|error| self.fail("permuted_axes", error))?;
-        Ok(Self::over(self.memory, layout))
+        Ok(self.laid_out(layout))
     }
 
     /// Reverses the direction of one axis.
@@ -146,7 +147,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     pub fn inverted_axis(self, axis: usize) -> Result<Self> {
         let layout = self.layout.invert_axis(axis).map_err(|error| self.fail("inverted_axis", error))?;
-        Ok(Self::over(self.memory, layout))
+        Ok(self.laid_out(layout))
     }
 
     /// Inserts an axis of length 1.
@@ -155,7 +156,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if `axis` exceeds the rank.
     pub fn insert_axis(self, axis: usize) -> Result<ArrayBase<S, D::Larger>> {
         let layout = self.layout.insert_axis(axis).map_err(|error| self.fail("insert_axis", error))?;
-        Ok(ArrayBase::over(self.memory, layout))
+        Ok(self.laid_out(layout))
     }
 
     /// Removes an axis of length 1; negative axes count from the end.
@@ -168,12 +169,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         D: RemoveAxis,
     {
         let layout = self.layout.squeeze_axis(axis).map_err(|error| self.fail("squeeze_axis", error))?;
-        Ok(ArrayBase::over(self.memory, layout))
+        Ok(self.laid_out(layout))
     }
 
     /// Makes the rank a value instead of a type.
     pub fn into_dyn(self) -> ArrayBase<S, IxDyn> {
-        ArrayBase::over(self.memory, self.layout)
+        self.into_dimension()
     }
 
     /// Makes the rank a type instead of a value.
@@ -186,7 +187,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
                 let error = LayoutError::RankMismatch { found: self.ndim(), expected };
                 Err(self.fail("into_dimensionality", error))
             }
-            _ => Ok(ArrayBase::over(self.memory, self.layout)),
+            _ => Ok(self.into_dimension()),
         }
     }
 }

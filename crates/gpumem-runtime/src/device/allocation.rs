@@ -2,10 +2,12 @@
 
 mod drop;
 mod foreign;
+mod frozen;
 mod placeholder;
 
 pub(crate) use drop::free;
 pub(crate) use foreign::{ForeignMemory, Release};
+pub use frozen::FrozenMemory;
 
 use super::{Device, host_ready::HostReady};
 use gpumem_core::{

@@ -9,7 +9,7 @@ mod open;
 mod reset;
 mod staging;
 
-pub use allocation::{Allocation, AllocationRef};
+pub use allocation::{Allocation, AllocationRef, FrozenMemory};
 pub(crate) use allocation::{ForeignMemory, Release, free};
 pub(crate) use handle::DeviceHandle;
 pub(crate) use host_ready::HostReady;

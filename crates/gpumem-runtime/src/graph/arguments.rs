@@ -145,7 +145,7 @@ pub struct Recorder<'a, B: Backend> {
 
 impl<B: Backend> Recorder<'_, B> {
     /// A view of placeholder memory for an argument. `address` is that of the lowest byte of the array that was given to `record`.
-    fn view<S: Storage<Backend = B>, D: Dimension>(
+    fn view<S: Storage<Backend = B, Owner = ()>, D: Dimension>(
         &mut self,
         layout: &Layout,
         address: u64,
@@ -185,7 +185,7 @@ impl<B: Backend> Recorder<'_, B> {
         Ok(memory)
     }
 
-    fn of_spec<S: Storage<Backend = B>, D: Dimension>(
+    fn of_spec<S: Storage<Backend = B, Owner = ()>, D: Dimension>(
         &mut self,
         spec: &ArraySpec<D>,
     ) -> Result<ArrayBase<S, D>> {

@@ -177,7 +177,8 @@ impl<B: Backend> Bound<'_, '_, B> {
             }
             Home::Result(at) => made.get(at).map(|memory| (memory, 0)),
             Home::Arena(start) => plan.arena.as_ref().map(|arena| (arena, start)),
-            Home::Constants(start) => plan.constants.as_ref().map(|constants| (constants, start)),
+            Home::Constants(start) => plan.constants.as_ref().map(|constants| (&constants.memory, start)),
+            Home::Frozen(at) => plan.frozen.get(at).map(|frozen| (&frozen.memory, 0)),
             Home::Number(_) | Home::Unused => None,
         }
     }
@@ -202,13 +203,18 @@ impl<B: Backend> Bound<'_, '_, B> {
         })
     }
 
+    /// Memory that the graph reads and that is never written.
+    fn constants(&self) -> impl Iterator<Item = &AllocationRef<B>> {
+        self.plan.constants.iter().chain(&self.plan.frozen).map(|frozen| &frozen.memory)
+    }
+
     /// All memory that the graph uses.
     pub(super) fn accesses<'s>(&'s self) -> SmallVec<[Access<'s, B>; 8]> {
         let mut accesses: SmallVec<_> =
             self.arguments().map(|(place, _, write)| place.access(write)).collect();
         let all = |memory: &'s AllocationRef<B>, write| Access::new(memory, 0..memory.len(), write);
         accesses.extend(self.made.iter().map(|memory| all(memory, true)));
-        accesses.extend(self.plan.constants.iter().map(|memory| all(memory, false)));
+        accesses.extend(self.constants().map(|memory| all(memory, false)));
         // Written by each launch: so they run one after the other.
         accesses.extend(self.plan.arena.iter().map(|memory| all(memory, true)));
         accesses
@@ -226,7 +232,7 @@ impl<B: Backend> Bound<'_, '_, B> {
             all.extend(write.then(|| used(true)));
         }
         all.extend(self.made.iter().map(|memory| memory.used(&(0..memory.len()), true)));
-        all.extend(self.plan.constants.iter().map(|memory| memory.used(&(0..memory.len()), false)));
+        all.extend(self.constants().map(|memory| memory.used(&(0..memory.len()), false)));
         all
     }
 }

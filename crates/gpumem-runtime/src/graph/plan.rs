@@ -7,14 +7,14 @@ use super::{
 };
 use crate::{
     Device, Layout, Order,
-    device::{Allocation, AllocationRef},
+    device::{Allocation, AllocationRef, FrozenMemory},
     recording::{ALIGN, Call, Content, Recorded, Region, Step},
     transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result};
 use gpumem_memory::track::Command;
 use ndarray::ArrayView1;
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::Arc};
 
 const OPERATION: &str = "record";
 
@@ -31,6 +31,8 @@ pub(super) enum Home {
     Arena(usize),
     /// In the constants, from there on.
     Constants(usize),
+    /// In the frozen memory of that number.
+    Frozen(usize),
     /// Nowhere: nothing uses it.
     Unused,
 }
@@ -58,7 +60,8 @@ pub(super) struct Plan<B: Backend> {
     /// Whether a copy or a kernel reads the region.
     pub(super) reads: Vec<bool>,
     pub(super) arena: Option<AllocationRef<B>>,
-    pub(super) constants: Option<AllocationRef<B>>,
+    pub(super) constants: Option<Arc<FrozenMemory<B>>>,
+    pub(super) frozen: Vec<Arc<FrozenMemory<B>>>,
     pub(super) report: GraphReport,
 }
 
@@ -94,6 +97,14 @@ impl<B: Backend> Plan<B> {
         for (at, number) in signature.numbers.iter().enumerate() {
             number.region.into_iter().for_each(|region| homes[region] = Home::Number(at));
         }
+        let mut frozen = Vec::new();
+        for (region, home) in regions.iter().zip(&mut homes) {
+            if let Content::Frozen(owner) = &region.content {
+                *home = Home::Frozen(frozen.len());
+                // Memory of this device has an owner of its backend.
+                frozen.extend(owner.clone().downcast::<FrozenMemory<B>>().ok());
+            }
+        }
         results.iter().enumerate().for_each(|(at, region)| homes[*region] = Home::Result(at));
         let is_inside = |region: &usize| homes[*region] == Home::Unused && uses.lives[*region].is_some();
         let inside: Vec<usize> = (0..regions.len()).filter(is_inside).collect();
@@ -119,13 +130,14 @@ impl<B: Backend> Plan<B> {
         let temporary_bytes = all.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
         let arena = (arena_bytes > 0).then(|| Allocation::new(device, OPERATION, arena_bytes, align));
         let results = results.iter().map(|region| result(&regions, &steps, *region)).collect();
-        // The bytes are gathered.
+        // The bytes are gathered, and the frozen memory is listed.
         regions.iter_mut().for_each(|region| region.content = Content::Unknown);
         Ok(Self {
             report: GraphReport::of(&steps, arena_bytes, temporary_bytes, bytes.len()),
             results,
             arena: arena.transpose()?,
-            constants: upload(device, &bytes)?,
+            constants: upload(device, &bytes)?.map(FrozenMemory::new),
+            frozen,
             signature,
             homes,
             regions,

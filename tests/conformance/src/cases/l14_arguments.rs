@@ -1,4 +1,4 @@
-//! Graphs: numbers of each launch, and vectors of arguments.
+//! Graphs: numbers of each launch, vectors of arguments, frozen arrays.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic of a case is its failure")]
 
 use super::tools::{fail, load, same};
@@ -6,7 +6,7 @@ use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_kernel::{Kernel, Own, Slice, Value, config_for_items};
 use gpumem_runtime::{DeviceView, Varying, reads};
-use ndarray::{Array1, Ix1};
+use ndarray::{Array1, Ix1, s};
 use std::thread;
 
 mod facade {
@@ -19,6 +19,8 @@ cases! { Level::Graphs;
     values_and_flags_are_numbers,
     a_number_that_escapes_is_refused,
     vectors_are_arguments,
+    frozen_arrays_are_kept,
+    what_others_may_write_is_not_frozen,
     results_are_made_by_the_body,
 }
 
@@ -179,6 +181,62 @@ fn vectors_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict {
     let graph = device.record(two(1), |_, _: (Vec<DeviceView<'_, f32, Ix1, B>>, _)| Ok(()))?;
     graph.launch(&stream, two(1))?;
     refused(graph.launch(&stream, two(2)), is_refused)
+}
+
+fn frozen_arrays_are_kept<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    // Written late, and frozen meanwhile.
+    let mut weights = device.device_array::<f32, _>(LEN)?;
+    lab.delay(&stream)?;
+    stream.fill(&mut weights, 3.0)?;
+    let weights = weights.freeze().map_err(|(_, error)| error)?;
+    let other = weights.clone();
+    let graph = device.record((reads::<f32, _>(LEN),), |stream, (x,)| {
+        let mut y = stream.to_device(&x)?;
+        kernel.launch(stream, &grid(LEN), (2.0f32, &weights, &mut y))?;
+        let part = stream.to_device(&weights.slice(s![..;2])?)?;
+        Ok((stream.copy_to_host(&y)?, stream.copy_to_host(&part)?))
+    })?;
+    let Err(weights) = weights.try_into_array() else { return fail("a kept array can be written") };
+    drop((weights, other));
+    let x = device.to_device(&floats())?;
+    for _ in 0..20 {
+        // Blocks of its size come and go.
+        let mut beside = stream.device_array::<f32, _>(LEN)?;
+        stream.fill(&mut beside, -1.0)?;
+        let (y, part) = graph.launch(&stream, (&x,))?;
+        same(y.view()?, (floats() + 6.0).view());
+        same(part.view()?, Array1::from_elem(LEN / 2, 3.0).view());
+    }
+    // Without a graph it is as before.
+    let frozen = x.freeze().map_err(|(_, error)| error)?;
+    same(stream.copy_to_host(&frozen)?.view()?, floats().view());
+    let Ok(mut x) = frozen.try_into_array() else { return fail("the only handle cannot be written") };
+    x.fill(1.0)?;
+    same(x.copy_to_host()?.view(), Array1::ones(LEN).view());
+    // What is no longer frozen is refused as any other array.
+    let is_refused = |kind: &ErrorKind| matches!(kind, ErrorKind::NotRecordable { .. });
+    refused(device.record((), |stream, ()| stream.copy_to_host(&x)), is_refused)
+}
+
+fn what_others_may_write_is_not_frozen<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let mut kept = None;
+    let graph = device.record((), |stream, ()| {
+        kept = Some(stream.device_array::<f32, _>(4)?.freeze().map_err(|(_, error)| error));
+        Ok(())
+    })?;
+    drop(graph);
+    refused(kept.unwrap_or_else(|| panic!("the body has not run")), |kind| {
+        matches!(kind, ErrorKind::OfRecording { .. })
+    })?;
+    let mut array = device.device_array::<f32, _>(4)?;
+    let loan = array.lend_mut(&device.stream()?)?;
+    let Err((array, error)) = array.freeze() else { return fail("a lent array was frozen") };
+    assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    drop(loan);
+    array.freeze().map(drop).map_err(|(_, error)| error.into())
 }
 
 fn results_are_made_by_the_body<B: Backend>(lab: &Lab<B>) -> Verdict {

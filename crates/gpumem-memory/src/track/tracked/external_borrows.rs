@@ -142,7 +142,7 @@ impl<B: Backend> Tracked<B> {
 
     /// Whether another handle may name the same bytes, or come to be while others enqueue work on them: a loan may come back.
     #[inline]
-    pub(in crate::track) fn may_get_other_handles(&self) -> bool {
+    pub fn may_get_other_handles(&self) -> bool {
         self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
