@@ -106,6 +106,14 @@ pub(crate) struct Step<B: Backend> {
     pub(crate) writes_all: bool,
 }
 
+/// Where a region of a graph lies that is launched in a recording.
+pub(crate) enum Part<'a> {
+    /// In the memory of that number, from there on.
+    Memory(u64, usize),
+    /// It is a number, which is known.
+    Number(&'a [u8]),
+}
+
 #[derive(Debug)]
 pub(crate) struct Recorded<B: Backend> {
     pub(crate) regions: Vec<Region>,
@@ -209,6 +217,24 @@ impl<B: Backend> GraphRecording<B> {
             region.content = Content::Constant(elements);
         }
     }
+
+    /// Writes down the steps of a graph, whose regions lie where `part` says, in memory that has been admitted. All of them, or none.
+    pub(crate) fn append<'a>(
+        &self,
+        operation: &'static str,
+        steps: &[Step<B>],
+        part: impl Fn(usize) -> Option<Part<'a>>,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        if !state.is_open {
+            return Err(self.context.error(operation, ErrorKind::OfRecording { what: "stream" }));
+        }
+        let missing = || self.context.not_recordable(operation, NotRecorded::OutsideArray);
+        let moved = steps.iter().map(|step| state.moved(step, &part).ok_or_else(missing));
+        let moved = moved.collect::<Result<Vec<_>>>()?;
+        state.steps.extend(moved);
+        Ok(())
+    }
 }
 
 impl<B: Backend> Recorded<B> {
@@ -237,6 +263,37 @@ impl<B: Backend> Recorded<B> {
             let is_within = offset < region.bytes as u64;
             is_within.then_some(Relocation { place, region: used.region, offset, by_host })
         })
+    }
+
+    /// A step of a graph, as one of this recording.
+    fn moved<'a>(&self, step: &Step<B>, part: &impl Fn(usize) -> Option<Part<'a>>) -> Option<Step<B>> {
+        let mut uses = SmallVec::new();
+        for RegionUse { region, extent, write } in &step.uses {
+            if let Part::Memory(memory, start) = part(*region)? {
+                let (region, extent) =
+                    (*self.numbers.get(&memory)?, start + extent.start..start + extent.end);
+                uses.push(RegionUse { region, extent, write: *write });
+            }
+        }
+        let mut calls = Vec::new();
+        for call in &step.calls {
+            let (mut command, mut relocations) = (call.command.clone(), SmallVec::new());
+            for relocation in &call.relocations {
+                match (part(relocation.region)?, relocation.place, &mut command) {
+                    (Part::Memory(memory, start), ..) => {
+                        let region = *self.numbers.get(&memory)?;
+                        let offset = relocation.offset + start as u64;
+                        relocations.push(Relocation { region, offset, ..relocation.clone() });
+                    }
+                    (Part::Number(bytes), Place::Number(argument), Command::Launch(launch)) => {
+                        launch.arguments.overwrite(argument, bytes);
+                    }
+                    _ => return None,
+                }
+            }
+            calls.push(Call { command, relocations });
+        }
+        Some(Step { uses, calls, writes_all: step.writes_all })
     }
 
     /// Where a call has addresses. `None` if one of them is of no use.

@@ -51,8 +51,7 @@ not_recorded! {
     SharedMemory: "memory for other processes", "make it outside, and give it to `record`";
     Collective: "an operation of several ranks", "enqueue it on the stream between two launches";
     ForeignWork: "work of other libraries", "enqueue it on the stream between two launches";
-    AnotherGraph: "the launch of another graph", "call here what its body calls";
-    AnotherRecording: "another recording", "record it before, or call here what its body calls";
+    AnotherRecording: "another recording", "record it before, and launch the graph here";
 }
 
 impl fmt::Display for NotRecorded {

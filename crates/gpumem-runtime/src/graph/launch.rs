@@ -4,6 +4,7 @@ use super::{
     Inner,
     arguments::{Parameter, Places, check_memory, lowest},
     executables::Executable,
+    nested,
     plan::{Home, Plan, ResultMemory},
     results::{Binder, GraphResults},
 };
@@ -15,7 +16,7 @@ use crate::{
 };
 use gpumem_core::{
     Backend, DriverDevice, ErrorKind, Fill, KernelArguments, LayoutError, MemoryKind, MemoryUse, MemoryUses,
-    NotRecorded, Result, Stream as _, SubmissionId, with_uses,
+    Result, Stream as _, SubmissionId, with_uses,
 };
 use gpumem_memory::track::{Access, Command, RecordedLaunch, Sink, Timeline, Work};
 use smallvec::SmallVec;
@@ -35,6 +36,8 @@ pub(super) struct Bound<'a, 'p, B: Backend> {
     pub(super) plan: &'a Plan<B>,
     pub(super) places: &'a Places<'p, B>,
     pub(super) made: SmallVec<[AllocationRef<B>; 4]>,
+    /// Memory for the temporaries.
+    pub(super) arena: Option<&'a AllocationRef<B>>,
 }
 
 /// See [`Graph::launch`](super::Graph::launch).
@@ -46,8 +49,14 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
     let (plan, timeline) = (&inner.plan, stream.timeline());
     check(inner, timeline)?;
     check_arguments(plan, timeline, places)?;
+    let recording = stream.device().recording();
     let made = plan.results.iter().map(|result| allocate(stream, result)).collect::<Result<_>>()?;
-    let bound = Bound { plan, places, made };
+    // A recording has its own memory for the temporaries.
+    let of_recording = plan.arena.as_ref().filter(|_| recording.is_some());
+    let arena = of_recording
+        .map(|arena| Allocation::new(stream.device(), OPERATION, arena.len(), plan.arena_align))
+        .transpose()?;
+    let bound = Bound { plan, places, made, arena: arena.as_ref().or(plan.arena.as_ref()) };
     let mut numbers = inner.numbers.iter();
     let results = inner.results.bind(&mut Binder(&mut |memory| {
         let made = (memory.len() > 0).then(|| numbers.next().and_then(|number| bound.made.get(*number)));
@@ -56,7 +65,10 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
             None => Allocation::empty(stream.device(), OPERATION, 1, memory.kind()),
         }
     }))?;
-    enqueue_all(inner, timeline, &bound)?;
+    match recording {
+        Some(recording) => nested::record(&bound, timeline, recording)?,
+        None => enqueue_all(inner, timeline, &bound)?,
+    }
     Ok(results)
 }
 
@@ -109,10 +121,10 @@ fn enqueue_all<R, B: Backend>(
 
 fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Result<()> {
     let (context, own) = (&timeline.context, inner.device.core());
-    if timeline.is_recording() {
-        return Err(context.not_recordable(OPERATION, NotRecorded::AnotherGraph));
+    match timeline.is_recording() {
+        true => context.check(OPERATION)?,
+        false => timeline.check(OPERATION)?,
     }
-    timeline.check(OPERATION)?;
     if !own.is_same(context) {
         let (has, wants) = (own.name(), context.name());
         return Err(context.error(OPERATION, ErrorKind::WrongDevice { what: "graph", has, wants }));
@@ -170,13 +182,13 @@ fn allocate<B: Backend>(stream: &Stream<B>, result: &ResultMemory) -> Result<All
 impl<B: Backend> Bound<'_, '_, B> {
     /// The memory of a region, and where in it the region begins.
     pub(super) fn memory(&self, home: Home) -> Option<(&AllocationRef<B>, usize)> {
-        let Self { plan, places, made } = self;
+        let Self { plan, places, made, arena } = self;
         match home {
             Home::Argument(at) => {
                 places.arrays.get(at).map(|place| (place.memory, place.layout.extent().start))
             }
             Home::Result(at) => made.get(at).map(|memory| (memory, 0)),
-            Home::Arena(start) => plan.arena.as_ref().map(|arena| (arena, start)),
+            Home::Arena(start) => arena.map(|arena| (arena, start)),
             Home::Constants(start) => plan.constants.as_ref().map(|constants| (&constants.memory, start)),
             Home::Frozen(at) => plan.frozen.get(at).map(|frozen| (&frozen.memory, 0)),
             Home::Number(_) | Home::Unused => None,
@@ -216,7 +228,7 @@ impl<B: Backend> Bound<'_, '_, B> {
         accesses.extend(self.made.iter().map(|memory| all(memory, true)));
         accesses.extend(self.constants().map(|memory| all(memory, false)));
         // Written by each launch: so they run one after the other.
-        accesses.extend(self.plan.arena.iter().map(|memory| all(memory, true)));
+        accesses.extend(self.arena.map(|memory| all(memory, true)));
         accesses
     }
 

@@ -9,6 +9,7 @@ mod arena;
 mod arguments;
 mod executables;
 mod launch;
+mod nested;
 mod plan;
 mod results;
 mod varying;
@@ -95,7 +96,7 @@ impl<B: Backend> Device<B> {
     /// `like` has the shapes and strides of the arrays that each launch gets, as a tuple of `&array`, `&mut array`,
     /// [`reads`](crate::reads) and [`writes`](crate::writes); also numbers that each launch gives anew, and vectors. `body` gets views
     /// and [`Varying`] numbers in their places. It may use these, arrays that it makes through its stream or its device, arrays that
-    /// [are never written](crate::ArrayBase::freeze), and values: these are recorded as they are, and so are elements
+    /// [are never written](crate::ArrayBase::freeze), other graphs, and values: these are recorded as they are, and so are elements
     /// that it uploads from the host. What it returns are arrays of each launch.
     ///
     /// ```

@@ -60,6 +60,8 @@ pub(super) struct Plan<B: Backend> {
     /// Whether a copy or a kernel reads the region.
     pub(super) reads: Vec<bool>,
     pub(super) arena: Option<AllocationRef<B>>,
+    /// What its address is a multiple of.
+    pub(super) arena_align: usize,
     pub(super) constants: Option<Arc<FrozenMemory<B>>>,
     pub(super) frozen: Vec<Arc<FrozenMemory<B>>>,
     pub(super) report: GraphReport,
@@ -136,6 +138,7 @@ impl<B: Backend> Plan<B> {
             report: GraphReport::of(&steps, arena_bytes, temporary_bytes, bytes.len()),
             results,
             arena: arena.transpose()?,
+            arena_align: align,
             constants: upload(device, &bytes)?.map(FrozenMemory::new),
             frozen,
             signature,

@@ -1,11 +1,11 @@
-//! Graphs: numbers of each launch, vectors of arguments, frozen arrays.
+//! Graphs: numbers of each launch, vectors of arguments, frozen arrays, and graphs in graphs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic of a case is its failure")]
 
-use super::tools::{fail, load, same};
+use super::tools::{elements, fail, load, same};
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_kernel::{Kernel, Own, Slice, Value, config_for_items};
-use gpumem_runtime::{DeviceView, Varying, reads};
+use gpumem_runtime::{DeviceView, Varying, reads, writes};
 use ndarray::{Array1, Ix1, s};
 use std::thread;
 
@@ -21,6 +21,8 @@ cases! { Level::Graphs;
     vectors_are_arguments,
     frozen_arrays_are_kept,
     what_others_may_write_is_not_frozen,
+    graphs_are_recorded_in_graphs,
+    a_graph_in_a_graph_takes_parts_and_numbers,
     results_are_made_by_the_body,
 }
 
@@ -145,7 +147,8 @@ fn a_number_that_escapes_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     refused(graph.launch(&stream, (kept.clone(),)), is_refused)?;
     let mut verdict = Ok(());
     let other = device.record((&x, &mut y), |stream, (x, mut y)| {
-        verdict = refused(kernel.launch(stream, &grid(LEN), (&kept, &x, &mut y)), is_refused);
+        verdict = refused(kernel.launch(stream, &grid(LEN), (&kept, &x, &mut y)), is_refused)
+            .and_then(|()| refused(graph.launch(stream, (kept.clone(),)), is_refused));
         Ok(())
     })?;
     verdict?;
@@ -237,6 +240,80 @@ fn what_others_may_write_is_not_frozen<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     drop(loan);
     array.freeze().map(drop).map_err(|(_, error)| error.into())
+}
+
+fn graphs_are_recorded_in_graphs<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    let weights = device.to_device(&Array1::from_elem(LEN, 2.0f32))?.freeze().map_err(|(_, error)| error)?;
+    // A temporary, a constant, a frozen array, a result.
+    let inner = device.record((reads::<f32, _>(LEN), writes::<f32, _>(LEN)), |stream, (x, mut y)| {
+        let mut inside = stream.to_device(&x)?;
+        kernel.launch(stream, &grid(LEN), (1.0f32, &weights, &mut inside))?;
+        let constant = stream.to_device(&floats())?;
+        kernel.launch(stream, &grid(LEN), (1.0f32, &constant, &mut inside))?;
+        stream.copy_to_device(&mut y, &inside)?;
+        stream.to_device(&inside)
+    })?;
+    let (x, mut y) = (device.to_device(&floats())?, device.to_device(&floats())?);
+    let outer = device.record((&x, &mut y), |stream, (x, mut y)| {
+        let mut between = stream.device_array::<f32, _>(LEN)?;
+        let first = inner.launch(stream, (&x, &mut between))?;
+        let second = inner.launch(stream, (&first, &mut y))?;
+        Ok((second, stream.copy_to_host(&between)?))
+    })?;
+    let inner_report = inner.report();
+    drop((inner, weights));
+    let report = outer.report();
+    assert_eq!(report.launches, 2 * inner_report.launches);
+    for _ in 0..3 {
+        let (second, between) = outer.launch(&stream, (&x, &mut y))?;
+        same(between.view()?, (floats() * 2.0 + 2.0).view());
+        same(y.copy_to_host()?.view(), (floats() * 3.0 + 4.0).view());
+        same(second.copy_to_host()?.view(), (floats() * 3.0 + 4.0).view());
+    }
+    Ok(())
+}
+
+fn a_graph_in_a_graph_takes_parts_and_numbers<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    let half = LEN / 2;
+    let inner = device
+        .record((reads::<f32, _>(half), writes::<f32, _>(half), 0.0f32), |stream, (x, mut y, a)| {
+            kernel.launch(stream, &grid(half), (a, &x, &mut y))
+        })?;
+    let (x, mut y) = (device.to_device(&floats())?, device.to_device(&floats())?);
+    let outer = device.record((&x, &mut y, 0.0f32), |stream, (x, mut y, a)| {
+        // The same half is read by both; a number of each launch for one, a known one for the other.
+        let (mut low, mut high) = y.split_at_mut(0, half)?;
+        let from = x.slice(s![..half])?;
+        inner.launch(stream, (&from, &mut low, a))?;
+        inner.launch(stream, (&from, &mut high, 5.0f32))
+    })?;
+    for a in [1.0f32, 2.0, 2.0, -3.0] {
+        stream.copy_to_device(&mut y, &floats())?;
+        outer.launch(&stream, (&x, &mut y, a))?;
+        let mut expected = floats();
+        let low = floats().slice(s![..half]).to_owned();
+        expected.slice_mut(s![..half]).scaled_add(a, &low);
+        expected.slice_mut(s![half..]).scaled_add(5.0, &low);
+        same(y.copy_to_host()?.view(), expected.view());
+    }
+    // In a body nothing is bound that a launch would not bind.
+    let mut verdict = Ok(());
+    let other = device.record((&x,), |stream, (x,)| {
+        let mut y = stream.device_array::<f32, _>(half)?;
+        verdict =
+            refused(inner.launch(stream, (&x, &mut y, 1.0f32)), |kind| matches!(kind, ErrorKind::Layout(_)));
+        Ok(())
+    })?;
+    verdict?;
+    assert_eq!(other.report().launches, 0);
+    let mut z = device.device_array::<f32, _>(half)?;
+    let outside = device.to_device(&Array1::from(elements::<f32>(half)))?;
+    let refusal = device.record((), |stream, ()| inner.launch(stream, (&outside, &mut z, 1.0f32)));
+    refused(refusal, |kind| matches!(kind, ErrorKind::NotRecordable { .. }))
 }
 
 fn results_are_made_by_the_body<B: Backend>(lab: &Lab<B>) -> Verdict {

@@ -50,7 +50,6 @@ fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
             verdict = one;
         }
     };
-    let other = device.record((), |_, ()| Ok(()))?;
     let event = stream.record_event()?;
     let graph = device.record((&mut y,), |inside, (mut y,)| {
         check(refused(inside.synchronize(), is(NotRecorded::Wait)));
@@ -67,7 +66,6 @@ fn what_cannot_be_recorded_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         check(refused(inside.copy_to_device(&mut y, &outside), is(NotRecorded::OutsideArray)));
         // SAFETY: nothing is done there.
         check(refused(unsafe { inside.raw_scope(&[], |_| ()) }, is(NotRecorded::ForeignWork)));
-        check(refused(other.launch(inside, ()), is(NotRecorded::AnotherGraph)));
         check(refused(inside.device().record((), |_, ()| Ok(())), is(NotRecorded::AnotherRecording)));
         check(refused(inside.device().per_thread_stream(), is(NotRecorded::DriverStream)));
         // SAFETY: it is not used.

@@ -17,6 +17,7 @@ use gpumem_kernel::{
 use gpumem_runtime::{
     ArrayBase, DeviceArray, InterchangeStream, Order, Storage,
     trace::{RecorderOptions, ReplayOptions},
+    writes,
 };
 use ndarray::{Array1, Dimension, Ix0, Ix1, s};
 use std::{
@@ -60,7 +61,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     ("IpcArray", "into_array layout shape"),
     // There is none of a recording.
     ("Event", "completed elapsed_since query synchronize"),
-    ("Graph", "device report"),
+    ("Graph", "device dot report"),
     ("Scope", "mapped pinned stream"),
     ("Kernel", "name"),
     (
@@ -312,7 +313,14 @@ fn devices() -> Vec<(&'static str, Row)> {
                     .map(drop)
             }),
         ),
-        ("Graph::launch", Refused(|c| c.outside.device.record((), |_, ()| Ok(()))?.launch(c.stream, ()))),
+        (
+            "Graph::launch",
+            Recorded(|mut c| {
+                let inner = (c.outside.device)
+                    .record((writes::<f32, _>(LEN),), |stream, (mut y,)| stream.fill(&mut y, 5.0))?;
+                inner.launch(c.stream, (&mut c.y,))
+            }),
+        ),
     ]
 }
 
