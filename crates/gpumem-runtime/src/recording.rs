@@ -100,6 +100,7 @@ impl<B: Backend> Call<B> {
 /// A piece of work as it was submitted.
 #[derive(Debug)]
 pub(crate) struct Step<B: Backend> {
+    pub(crate) operation: &'static str,
     pub(crate) uses: SmallVec<[RegionUse; 4]>,
     pub(crate) calls: Vec<Call<B>>,
     /// Whether it writes every byte of what it names for writing.
@@ -112,6 +113,17 @@ pub(crate) enum Part<'a> {
     Memory(u64, usize),
     /// It is a number, which is known.
     Number(&'a [u8]),
+}
+
+impl<B: Backend> Step<B> {
+    /// What it does, for people.
+    pub(crate) fn name(&self) -> String {
+        let kernel = self.calls.iter().find_map(|call| match &call.command {
+            Command::Launch(launch) => Some(launch.program.name()),
+            _ => None,
+        });
+        kernel.map_or_else(|| self.operation.to_owned(), |kernel| format!("{} {kernel}", self.operation))
+    }
 }
 
 #[derive(Debug)]
@@ -293,7 +305,7 @@ impl<B: Backend> Recorded<B> {
             }
             calls.push(Call { command, relocations });
         }
-        Some(Step { uses, calls, writes_all: step.writes_all })
+        Some(Step { operation: step.operation, uses, calls, writes_all: step.writes_all })
     }
 
     /// Where a call has addresses. `None` if one of them is of no use.
@@ -406,7 +418,7 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
             Ok(Call { relocations: relocations.ok_or_else(missing)?, command })
         });
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        state.steps.push(Step { uses, calls, writes_all });
+        state.steps.push(Step { operation, uses, calls, writes_all });
         Ok(())
     }
 }

@@ -80,18 +80,19 @@ pub(super) struct Executables<B: Backend> {
 struct Kept<B: Backend> {
     /// The one that was used last comes last.
     all: Vec<Executable<B>>,
-    /// Whether the backend has no graphs, or could not make one.
-    is_replayed: bool,
+    /// Why there are none, if the backend has no graphs or could not make one.
+    replayed: Option<&'static str>,
 }
 
 impl<B: Backend> Executables<B> {
     pub(super) fn new() -> Self {
-        Self { kept: Mutex::new(Kept { all: Vec::new(), is_replayed: false }) }
+        Self { kept: Mutex::new(Kept { all: Vec::new(), replayed: None }) }
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.kept.lock().all.len()
+    /// How many there are, and why there are none.
+    pub(super) fn report(&self) -> (usize, Option<&'static str>) {
+        let kept = self.kept.lock();
+        (kept.all.len(), kept.replayed)
     }
 
     /// The driver's graph for these addresses. `None` if the calls have to be enqueued one by one.
@@ -100,7 +101,7 @@ impl<B: Backend> Executables<B> {
             return None;
         }
         let mut kept = self.kept.lock();
-        if kept.is_replayed {
+        if kept.replayed.is_some() {
             return None;
         }
         if let Some(at) = kept.all.iter().position(|one| *one.bases == *values.bases) {
@@ -109,14 +110,19 @@ impl<B: Backend> Executables<B> {
         }
         drop(kept);
         // Not under the lock: the driver takes a while. Two threads may both make one.
-        let made = make(device, values).unwrap_or_else(|error| {
-            tracing::warn!(%error, "a graph is enqueued call by call, because the driver could not make one");
-            None
-        });
+        let made = make(device, values);
         let mut kept = self.kept.lock();
-        let Some(made) = made else {
-            kept.is_replayed = true;
-            return None;
+        let made = match made {
+            Ok(Some(made)) => made,
+            Ok(None) => {
+                kept.replayed = Some("the backend makes no graphs of a driver");
+                return None;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a graph is enqueued call by call, because the driver could not make one");
+                kept.replayed = Some("the driver could not make a graph of these calls");
+                return None;
+            }
         };
         let given = made.clone();
         kept.all.push(made);

@@ -7,6 +7,7 @@
 
 mod arena;
 mod arguments;
+mod edges;
 mod executables;
 mod launch;
 mod nested;
@@ -72,6 +73,11 @@ impl<R, B: Backend> RefUnwindSafe for Inner<R, B> {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct GraphReport {
+    /// Pieces of work, as the body has enqueued them.
+    pub nodes: usize,
+    /// Pairs of nodes of which the second uses bytes that the first uses, one of the two writing them. Pairs that follow from a node
+    /// between the two are not counted.
+    pub edges: usize,
     /// Launches of kernels.
     pub launches: usize,
     /// Calls of the driver that copy.
@@ -84,9 +90,29 @@ pub struct GraphReport {
     pub temporary_bytes: usize,
     /// Bytes of the host that the body uploaded, and that the graph keeps on the device.
     pub constant_bytes: usize,
-    /// Graphs of the driver that are kept: one for each set of arrays of the last launches, at most 16. None where each launch
-    /// enqueues all calls one by one: on the host and on ROCm.
+    /// Graphs of the driver that are kept: one for each set of arrays of the last launches, at most 16.
     pub driver_graphs: usize,
+    /// Why launches enqueue all calls one by one, if they do. Known from the first launch on.
+    pub replayed: Option<&'static str>,
+}
+
+impl fmt::Display for GraphReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, edges, launches, copies, fills, .. } = self;
+        writeln!(
+            f,
+            "{nodes} nodes and {edges} edges: {launches} launches, {copies} copies and {fills} fills"
+        )?;
+        let Self { arena_bytes, temporary_bytes, constant_bytes, driver_graphs, replayed, .. } = self;
+        writeln!(
+            f,
+            "{temporary_bytes} bytes of temporaries in {arena_bytes}, and {constant_bytes} bytes of constants"
+        )?;
+        match replayed {
+            Some(why) => write!(f, "enqueued call by call: {why}"),
+            None => write!(f, "{driver_graphs} graphs of the driver"),
+        }
+    }
 }
 
 impl<B: Backend> Device<B> {
@@ -182,8 +208,26 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     pub fn report(&self) -> GraphReport {
         let Inner { plan, executables, device, .. } = &*self.inner;
         // In a forked child a thread of the parent may hold the lock for ever.
-        let driver_graphs = if device.core().origin.is_valid() { executables.len() } else { 0 };
-        GraphReport { driver_graphs, ..plan.report }
+        let (driver_graphs, replayed) =
+            if device.core().origin.is_valid() { executables.report() } else { Default::default() };
+        let edges = edges::count(&plan.steps, plan.regions.len());
+        GraphReport { edges, driver_graphs, replayed, ..plan.report }
+    }
+
+    /// Returns a picture of the graph in the language of Graphviz (`dot -Tsvg`): its nodes, and an arrow from each node to those that
+    /// need it.
+    ///
+    /// ```
+    /// # use gpumem_runtime::writes; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let graph = device.record((writes::<f32, _>(4),), |stream, (mut x,)| {
+    ///     stream.fill(&mut x, 1.0)?;
+    ///     stream.to_device(&x)
+    /// })?;
+    /// assert!(graph.dot().contains("s0 -> s1"));
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    pub fn dot(&self) -> String {
+        edges::dot(&self.inner.plan.steps, self.inner.plan.regions.len())
     }
 
     /// Returns the device that the graph was recorded on.

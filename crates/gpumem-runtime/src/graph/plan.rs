@@ -135,7 +135,12 @@ impl<B: Backend> Plan<B> {
         // The bytes are gathered, and the frozen memory is listed.
         regions.iter_mut().for_each(|region| region.content = Content::Unknown);
         Ok(Self {
-            report: GraphReport::of(&steps, arena_bytes, temporary_bytes, bytes.len()),
+            report: GraphReport {
+                arena_bytes,
+                temporary_bytes,
+                constant_bytes: bytes.len(),
+                ..GraphReport::of(&steps)
+            },
             results,
             arena: arena.transpose()?,
             arena_align: align,
@@ -223,13 +228,9 @@ fn no_room<B: Backend>(device: &Device<B>, bytes: usize, kind: &'static str) -> 
 }
 
 impl GraphReport {
-    fn of<B: Backend>(
-        steps: &[Step<B>],
-        arena_bytes: usize,
-        temporary_bytes: usize,
-        constant_bytes: usize,
-    ) -> Self {
-        let mut report = Self { arena_bytes, temporary_bytes, constant_bytes, ..Self::default() };
+    /// What the steps consist of.
+    fn of<B: Backend>(steps: &[Step<B>]) -> Self {
+        let mut report = Self { nodes: steps.len(), ..Self::default() };
         for call in steps.iter().flat_map(|step| &step.calls) {
             match call.command {
                 Command::Launch(_) => report.launches += 1,
