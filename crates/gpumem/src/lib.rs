@@ -210,6 +210,8 @@ mod book {
     struct NumbaKernels;
     #[doc = include_str!("../../../docs/src/graphs.md")]
     struct Graphs;
+    #[doc = include_str!("../../../docs/src/graph-programs.md")]
+    struct GraphPrograms;
     #[doc = include_str!("../../../docs/src/memory.md")]
     struct Memory;
     #[doc = include_str!("../../../docs/src/safety.md")]
