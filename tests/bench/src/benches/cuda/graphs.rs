@@ -24,7 +24,7 @@ const KERNELS: usize = 512;
 pub(super) fn all() -> Vec<Bench> {
     let mut benches: Vec<_> = [1, 4, 16, 64, 256].map(chain).into();
     benches.extend([16, 64].map(one_by_one));
-    benches.push(ping_pong());
+    benches.extend([ping_pong(), number()]);
     benches
 }
 
@@ -67,8 +67,11 @@ fn arrays(device: &Device<Cuda>) -> Result<(Array, Array)> {
 /// The driver's graph of a chain.
 struct RawGraph {
     raw: sys::CUgraphExec,
+    captured: sys::CUgraph,
+    /// The first launch.
+    first: sys::CUgraphNode,
     context: Context,
-    _kept: (Raw, Array, Array),
+    kept: (Raw, Array, Array),
 }
 
 impl RawGraph {
@@ -76,8 +79,7 @@ impl RawGraph {
         let (context, kernel) = (Context::of(device), Raw::of(device, &declaration())?);
         let (x, y) = arrays(device)?;
         let stream = context.stream()?;
-        let mut graph = null_mut();
-        let mut raw = null_mut();
+        let (mut graph, mut raw, mut first) = (null_mut(), null_mut(), null_mut());
         context.within(|| {
             let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
             // SAFETY: the stream is alive.
@@ -86,11 +88,23 @@ impl RawGraph {
             // SAFETY: places for handles; the graph is ours.
             unsafe {
                 check(sys::cuStreamEndCapture(stream.raw, &mut graph), "cuStreamEndCapture")?;
-                check(sys::cuGraphInstantiateWithFlags(&mut raw, graph, 0), "cuGraphInstantiateWithFlags")?;
-                check(sys::cuGraphDestroy(graph), "cuGraphDestroy")
+                let mut count = 1;
+                check(sys::cuGraphGetRootNodes(graph, &mut first, &mut count), "cuGraphGetRootNodes")?;
+                check(sys::cuGraphInstantiateWithFlags(&mut raw, graph, 0), "cuGraphInstantiateWithFlags")
             }
         })?;
-        Ok(Self { raw, context, _kept: (kernel, x, y) })
+        Ok(Self { raw, captured: graph, first, context, kept: (kernel, x, y) })
+    }
+
+    /// Gives the first kernel another factor.
+    fn set_first(&self, factor: f32) -> Result<()> {
+        let (kernel, x, y) = &self.kept;
+        let (x, y) = ([x.address(), LEN as u64], [y.address(), LEN as u64]);
+        let mut arguments = [place(&x), place(&y), place(&factor)];
+        let parameters = kernel.node_parameters(&dims(), &mut arguments);
+        // SAFETY: all handles are alive, and the arguments are those of the declaration.
+        let status = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.raw, self.first, &parameters) };
+        check(status, "cuGraphExecKernelNodeSetParams")
     }
 
     fn launch(&self, stream: &Stream) -> Result<()> {
@@ -102,8 +116,10 @@ impl RawGraph {
 impl Drop for RawGraph {
     fn drop(&mut self) {
         // SAFETY: nothing uses the graph any more.
-        let _ =
-            self.context.within(|| check(unsafe { sys::cuGraphExecDestroy(self.raw) }, "cuGraphExecDestroy"));
+        let _ = self.context.within(|| unsafe {
+            check(sys::cuGraphExecDestroy(self.raw), "cuGraphExecDestroy")?;
+            check(sys::cuGraphDestroy(self.captured), "cuGraphDestroy")
+        });
     }
 }
 
@@ -192,6 +208,42 @@ fn ping_pong() -> Bench {
         let launch_raw = move |stream: &Stream| {
             at += 1;
             raw[at % 2].launch(stream)
+        };
+        Ok(Pair {
+            ours: launches(device.stream()?, KERNELS, launch),
+            reference: raw_launches(context, stream, KERNELS, launch_raw),
+        })
+    })
+}
+
+/// A chain of 16 kernels of which one takes a number of each launch, compared with a driver's graph whose node is set before each launch.
+fn number() -> Bench {
+    const KERNELS: usize = 16;
+    let reference = "cuGraphExecKernelNodeSetParams and cuGraphLaunch";
+    Bench::new("cuda/graph/number/16", reference, Measure::Latency, || {
+        let device = device()?;
+        let (kernel, (mut x, mut y)) = (load(&device, &declaration())?, arrays(&device)?);
+        let like = (writes::<f32, _>(LEN), writes::<f32, _>(LEN), 0.0f32);
+        let graph = device.record(like, |stream, (mut x, mut y, factor)| {
+            kernel.launch(stream, &dims(), (&x, &mut y, factor))?;
+            for _ in 1..KERNELS {
+                swap(&mut x, &mut y);
+                kernel.launch(stream, &dims(), (&x, &mut y, 0.5f32))?;
+            }
+            Ok(())
+        })?;
+        let (raw, context) = (RawGraph::of(&device, KERNELS)?, Context::of(&device));
+        let stream = context.stream()?;
+        let mut at = 0.0f32;
+        let launch = move |stream: &OwnStream<Cuda>| {
+            at += 1.0;
+            Ok(graph.launch(stream, (&mut x, &mut y, at))?)
+        };
+        let mut at = 0.0;
+        let launch_raw = move |stream: &Stream| {
+            at += 1.0;
+            raw.set_first(at)?;
+            raw.launch(stream)
         };
         Ok(Pair {
             ours: launches(device.stream()?, KERNELS, launch),

@@ -68,6 +68,29 @@ impl Raw {
         };
         check(status, "cuLaunchKernel")
     }
+
+    /// A launch as a node of a graph has it.
+    pub(super) fn node_parameters(
+        &self,
+        dims: &LaunchConfig,
+        arguments: &mut [*mut c_void],
+    ) -> sys::CUDA_KERNEL_NODE_PARAMS {
+        let ([x, y, z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
+        sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.function,
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: 0,
+            kernelParams: arguments.as_mut_ptr(),
+            extra: null_mut(),
+            kern: null_mut(),
+            ctx: null_mut(),
+        }
+    }
 }
 
 /// A place that the driver copies an argument from.
