@@ -101,6 +101,8 @@ impl<B: Backend> Call<B> {
 #[derive(Debug)]
 pub(crate) struct Step<B: Backend> {
     pub(crate) operation: &'static str,
+    /// The number of the stream that it was enqueued on. Steps of one stream run in order.
+    pub(crate) stream: u64,
     pub(crate) uses: SmallVec<[RegionUse; 4]>,
     pub(crate) calls: Vec<Call<B>>,
     /// Whether it writes every byte of what it names for writing.
@@ -230,9 +232,11 @@ impl<B: Backend> GraphRecording<B> {
         }
     }
 
-    /// Writes down the steps of a graph, whose regions lie where `part` says, in memory that has been admitted. All of them, or none.
+    /// Writes down the steps of a graph on one stream. Their regions lie where `part` says, in memory that has been admitted. All of
+    /// them, or none.
     pub(crate) fn append<'a>(
         &self,
+        stream: u64,
         operation: &'static str,
         steps: &[Step<B>],
         part: impl Fn(usize) -> Option<Part<'a>>,
@@ -242,7 +246,7 @@ impl<B: Backend> GraphRecording<B> {
             return Err(self.context.error(operation, ErrorKind::OfRecording { what: "stream" }));
         }
         let missing = || self.context.not_recordable(operation, NotRecorded::OutsideArray);
-        let moved = steps.iter().map(|step| state.moved(step, &part).ok_or_else(missing));
+        let moved = steps.iter().map(|step| state.moved(stream, step, &part).ok_or_else(missing));
         let moved = moved.collect::<Result<Vec<_>>>()?;
         state.steps.extend(moved);
         Ok(())
@@ -278,7 +282,12 @@ impl<B: Backend> Recorded<B> {
     }
 
     /// A step of a graph, as one of this recording.
-    fn moved<'a>(&self, step: &Step<B>, part: &impl Fn(usize) -> Option<Part<'a>>) -> Option<Step<B>> {
+    fn moved<'a>(
+        &self,
+        stream: u64,
+        step: &Step<B>,
+        part: &impl Fn(usize) -> Option<Part<'a>>,
+    ) -> Option<Step<B>> {
         let mut uses = SmallVec::new();
         for RegionUse { region, extent, write } in &step.uses {
             if let Part::Memory(memory, start) = part(*region)? {
@@ -305,7 +314,7 @@ impl<B: Backend> Recorded<B> {
             }
             calls.push(Call { command, relocations });
         }
-        Some(Step { operation: step.operation, uses, calls, writes_all: step.writes_all })
+        Some(Step { operation: step.operation, stream, uses, calls, writes_all: step.writes_all })
     }
 
     /// Where a call has addresses. `None` if one of them is of no use.
@@ -380,6 +389,7 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
 
     fn record(
         &self,
+        stream: u64,
         work: Work,
         operation: &'static str,
         accesses: &[Access<'_, B>],
@@ -418,7 +428,7 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
             Ok(Call { relocations: relocations.ok_or_else(missing)?, command })
         });
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        state.steps.push(Step { operation, uses, calls, writes_all });
+        state.steps.push(Step { operation, stream, uses, calls, writes_all });
         Ok(())
     }
 }

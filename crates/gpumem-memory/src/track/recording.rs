@@ -50,9 +50,10 @@ pub trait Recording<B: Backend>: Send + Sync {
     /// Returns [`NotRecordable`](ErrorKind::NotRecordable) or [`OfRecording`](ErrorKind::OfRecording).
     fn admit(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()>;
 
-    /// Writes one piece of work down, which has been admitted.
+    /// Writes one piece of work of a stream of the recording down, which has been admitted.
     fn record(
         &self,
+        stream: u64,
         work: Work,
         operation: &'static str,
         accesses: &[Access<'_, B>],
@@ -195,7 +196,9 @@ impl<B: Backend> Admitted<'_, '_, B> {
         let commands = RefCell::default();
         let in_operation = |error: Error| timeline.context.place(error.in_operation(operation));
         let value = enqueue(&Sink::Recording(&commands), 0).map_err(in_operation)?;
-        recording.record(work, operation, accesses, commands.into_inner()).map_err(in_operation)?;
+        recording
+            .record(timeline.id(), work, operation, accesses, commands.into_inner())
+            .map_err(in_operation)?;
         // No submission: nothing has to be waited for.
         Ok(Submitted { submission: 0, value })
     }

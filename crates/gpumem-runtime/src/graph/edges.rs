@@ -2,19 +2,22 @@
 
 use crate::recording::{RegionUse, Step};
 use gpumem_core::Backend;
-use std::{collections::BTreeSet, fmt::Write, ops::Range};
+use std::{borrow::Borrow, collections::BTreeSet, fmt::Write, ops::Range};
 
 /// The uses of a region that later steps may depend on: the step, the bytes, and whether it writes them.
 type Live = Vec<(usize, Range<usize>, bool)>;
 
 /// For each step the earlier ones that used bytes that it uses, one of the two writing them. A step that another one between the two
 /// has written over is left out: that one needs it already.
-fn edges<'a>(steps: impl Iterator<Item = &'a [RegionUse]>, regions: usize) -> Vec<BTreeSet<usize>> {
+pub(super) fn edges(
+    steps: impl Iterator<Item = impl Borrow<[RegionUse]>>,
+    regions: usize,
+) -> Vec<BTreeSet<usize>> {
     let mut all: Vec<Live> = vec![Vec::new(); regions];
     let mut edges = Vec::new();
     for (at, uses) in steps.enumerate() {
         let mut needed = BTreeSet::new();
-        for RegionUse { region, extent, write } in uses {
+        for RegionUse { region, extent, write } in uses.borrow() {
             let Some(live) = all.get_mut(*region) else { continue };
             let clashes = |(step, other, writes): &&(usize, Range<usize>, bool)| {
                 *step < at && (*write || *writes) && other.start < extent.end && extent.start < other.end

@@ -1,16 +1,16 @@
 //! The driver's graphs: one for each set of addresses that a graph was launched with lately.
 
-use super::launch::{Base, Values, enqueue_call};
+use super::{
+    capture::capture,
+    launch::{Base, Values},
+};
 use crate::{
     Device,
     device::{Allocation, AllocationRef},
     key::Key,
 };
-use gpumem_core::{Backend, DriverDevice, ExecutableGraph, GraphNode, Result, Stream as _, StreamOptions};
-use gpumem_memory::{
-    memory::DeferredFree,
-    track::{Command, Counters, Sink},
-};
+use gpumem_core::{Backend, ExecutableGraph, GraphNode, Result};
+use gpumem_memory::{memory::DeferredFree, track::Command};
 use parking_lot::Mutex;
 use std::{any::Any, sync::Arc};
 
@@ -133,13 +133,14 @@ impl<B: Backend> Executables<B> {
     }
 }
 
-/// Captures the calls on a stream of its own. `None` if the backend has no graphs.
+/// The driver's graph of the calls. `None` if the backend has none.
 fn make<B: Backend>(device: &Device<B>, values: &Values<'_, B>) -> Result<Option<Executable<B>>> {
     let core = device.core();
-    let stream = core.note_loss(core.raw.create_stream(&StreamOptions::default()))?;
-    let captured = capture(values, &stream);
-    core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
-    let Some(graph) = core.note_loss(captured)? else { return Ok(None) };
+    let retire = |stream| core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
+    let captured = core.note_loss(capture(&core.raw, values, retire))?;
+    let Some((graph, nodes)) = captured else { return Ok(None) };
+    let numbers = Some(values.numbers.iter().copied().flatten().copied().collect());
+    let graph = Launchable { graph, nodes, numbers };
     let graph: Shared<B> = Arc::new(Mutex::new(graph));
     // The programs of its kernels are loaded for as long as it is. They keep no device open, as what waits in a queue of the device
     // must not.
@@ -149,25 +150,4 @@ fn make<B: Backend>(device: &Device<B>, values: &Values<'_, B>) -> Result<Option
     let key = unsafe { Key::new() };
     let program = Allocation::program(key, device, owned, true);
     Ok(Some(Executable { bases: values.bases.into(), graph, program }))
-}
-
-fn capture<B: Backend>(values: &Values<'_, B>, stream: &B::Stream) -> Result<Option<Launchable<B>>> {
-    if !stream.begin_capture()? {
-        return Ok(None);
-    }
-    let mut nodes = Vec::new();
-    let enqueued = values.plan.calls().enumerate().try_for_each(|(at, call)| {
-        // They are no calls of the driver that do anything.
-        let counters = Counters::default();
-        // SAFETY: nothing runs: the calls are captured.
-        unsafe { enqueue_call(call, values, &Sink::Stream(stream, &counters), None)? };
-        if call.has_numbers() {
-            nodes.push((at, stream.captured_node()?));
-        }
-        Ok(())
-    });
-    let captured = stream.end_capture(!nodes.is_empty());
-    let graph = enqueued.and(captured)?;
-    let numbers = Some(values.numbers.iter().copied().flatten().copied().collect());
-    Ok(Some(Launchable { graph, nodes, numbers }))
 }

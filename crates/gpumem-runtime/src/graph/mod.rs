@@ -7,6 +7,7 @@
 
 mod arena;
 mod arguments;
+mod capture;
 mod edges;
 mod executables;
 mod launch;

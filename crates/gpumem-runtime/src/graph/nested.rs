@@ -19,11 +19,13 @@ pub(super) fn record<B: Backend>(
     accesses.extend(of_recording.map(|memory| Access::read(memory, 0..memory.len())));
     // All that the steps use is memory of the recording or frozen. What is admitted is not enqueued: it is data.
     drop(timeline.admit(Work::Launch, OPERATION, &accesses)?);
-    recording.append(OPERATION, &bound.plan.steps, |region| match *bound.plan.homes.get(region)? {
-        Home::Number(at) => {
-            let number = numbers.get(at)?;
-            Some(number.memory.map_or(Part::Number(number.bytes), |memory| Part::Memory(memory.id(), 0)))
+    recording.append(timeline.id(), OPERATION, &bound.plan.steps, |region| {
+        match *bound.plan.homes.get(region)? {
+            Home::Number(at) => {
+                let number = numbers.get(at)?;
+                Some(number.memory.map_or(Part::Number(number.bytes), |memory| Part::Memory(memory.id(), 0)))
+            }
+            home => bound.memory(home).map(|(memory, start)| Part::Memory(memory.id(), start)),
         }
-        home => bound.memory(home).map(|(memory, start)| Part::Memory(memory.id(), start)),
     })
 }

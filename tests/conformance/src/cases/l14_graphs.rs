@@ -26,6 +26,7 @@ cases! { Level::Graphs;
     elements_of_the_host_are_kept,
     operations_are_recorded,
     streams_inside_are_recorded,
+    random_programs_on_several_streams,
     temporaries_in_turn_share_memory,
     a_graph_is_dropped_in_flight,
     memory_stays_flat,
@@ -342,6 +343,100 @@ fn streams_inside_are_recorded<B: Backend>(lab: &Lab<B>) -> Verdict {
     // The results belong to no recording.
     zeros.device()?.synchronize()?;
     Ok(())
+}
+
+/// A part of a random program: what it does on which stream to which of four arrays.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    kind: u32,
+    stream: usize,
+    /// Two different arrays.
+    arrays: [usize; 2],
+    /// Where it begins in each, and how many elements it has.
+    starts: [usize; 2],
+    len: usize,
+}
+
+impl Part {
+    const LEN: usize = 256;
+
+    fn random(next: &mut impl FnMut(usize) -> usize) -> Self {
+        let first = next(4);
+        let (arrays, len) = ([first, (first + 1 + next(3)) % 4], 1 + next(Self::LEN));
+        let starts = [next(Self::LEN - len + 1), next(Self::LEN - len + 1)];
+        Self { kind: next(4) as u32, stream: next(3), arrays, starts, len }
+    }
+
+    fn ranges(&self) -> [std::ops::Range<usize>; 2] {
+        self.starts.map(|start| start..start + self.len)
+    }
+
+    /// Enqueues it, in a body.
+    fn enqueue<B: Backend>(
+        self,
+        kernel: &Kernel<Axpy, B>,
+        streams: &[Stream<B>; 3],
+        arrays: &mut [gpumem_runtime::DeviceViewMut<'_, f32, Ix1, B>],
+    ) -> Result<()> {
+        let (stream, [from, to]) = (&streams[self.stream], self.ranges());
+        let [x, y] = arrays.get_disjoint_mut(self.arrays).unwrap();
+        let (x, mut y) = (x.slice(s![from])?, y.slice_mut(s![to])?);
+        match self.kind {
+            0 => stream.fill(&mut y, self.len as f32),
+            1 => stream.copy_to_device(&mut y, &x),
+            2 => {
+                // By a temporary that another stream reads.
+                let temporary = stream.to_device(&x.slice(s![..;-1])?)?;
+                streams[(self.stream + 1) % 3].copy_to_device(&mut y, &temporary)
+            }
+            _ => kernel.launch(stream, &grid(self.len), (0.5f32, &x, &mut y)),
+        }
+    }
+
+    /// Does it to arrays of the host.
+    fn run(self, arrays: &mut [Array1<f32>]) {
+        let [from, to] = self.ranges();
+        let x = arrays[self.arrays[0]].slice(s![from]).to_owned();
+        let mut y = arrays[self.arrays[1]].slice_mut(s![to]);
+        match self.kind {
+            0 => y.fill(self.len as f32),
+            1 => y.assign(&x),
+            2 => y.assign(&x.slice(s![..;-1])),
+            _ => y.zip_mut_with(&x, |y, x| *y += 0.5 * x),
+        }
+    }
+}
+
+fn random_programs_on_several_streams<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), axpy(lab)?);
+    let stream = device.stream()?;
+    for seed in 0..if lab.is_slow() { 3 } else { 20u64 } {
+        let mut state = seed + 1;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let parts: Vec<Part> = (0..40).map(|_| Part::random(&mut next)).collect();
+        let mut expected: Vec<_> = (0..4).map(|at| floats(Part::LEN) + at as f32).collect();
+        let arrays: Result<Vec<_>> = expected.iter().map(|array| device.to_device(array)).collect();
+        let mut arrays = arrays?;
+        let graph = device.record((arrays.iter_mut().collect::<Vec<_>>(),), |stream, (mut arrays,)| {
+            let streams = [stream.clone(), device_stream(stream)?, device_stream(stream)?];
+            parts.iter().try_for_each(|part| part.enqueue(&kernel, &streams, &mut arrays))
+        })?;
+        for _ in 0..3 {
+            graph.launch(&stream, (arrays.iter_mut().collect::<Vec<_>>(),))?;
+            parts.iter().for_each(|part| part.run(&mut expected));
+        }
+        for (found, expected) in arrays.iter().zip(&expected) {
+            same(found.copy_to_host()?.view(), expected.view());
+        }
+    }
+    Ok(())
+}
+
+fn device_stream<B: Backend>(stream: &Stream<B>) -> Result<Stream<B>> {
+    stream.device().stream()
 }
 
 fn temporaries_in_turn_share_memory<B: Backend>(lab: &Lab<B>) -> Verdict {
