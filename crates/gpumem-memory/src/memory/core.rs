@@ -1,7 +1,7 @@
 //! The state that all objects of a device share. It does not keep the device's memory alive.
 
 use super::{
-    DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim,
+    Arrivals, DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim,
     default_options,
 };
 use crate::{
@@ -21,6 +21,7 @@ use std::{
 pub struct DeviceCore<B: Backend> {
     context: Arc<DeviceContext<B>>,
     pub memory: ResourceTable<B>,
+    pub arrivals: Arrivals,
     pub deferred_frees: DeferredFrees<B>,
     /// Released memory that the driver does not report as free yet.
     pub late: LateMemory,
@@ -54,6 +55,7 @@ impl<B: Backend> DeviceCore<B> {
         Self {
             context: Arc::new(DeviceContext::new(raw)),
             memory: ResourceTable::new(),
+            arrivals: Arrivals::default(),
             deferred_frees,
             late: LateMemory::new(),
             trim_hook: TrimHook::default(),

@@ -74,7 +74,7 @@ impl<B: Backend> DriverMemory<B> {
     /// Counts a buffer of the backend as allocated.
     #[doc(hidden)]
     pub fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
-        let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, self.id, core.generation());
+        let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, self.id, core);
         self.stats.note_allocated(core, block.kind(), block.bytes());
         block
     }

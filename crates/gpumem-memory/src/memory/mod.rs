@@ -6,6 +6,7 @@
 //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
 
 mod adaptors;
+mod arrivals;
 mod chain;
 #[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod core;
@@ -46,6 +47,7 @@ pub use resource_report::ResourceReport;
 pub use resource_table::ENV_POOL;
 
 pub use self::core::{DeviceCore, TrimHook};
+pub use arrivals::Arrivals;
 pub use deferred_free::DeferredFree;
 pub use deferred_frees::DeferredFrees;
 pub use late::LateMemory;

@@ -192,6 +192,7 @@ impl<B: Backend> Pages<B> {
             outcome => outcome,
         };
         let buffer = core.note_loss(buffer)?;
+        core.arrivals.note();
         self.locked.insert(pages.start, Segment { end: pages.end, users: 1, options, buffer });
         Ok(())
     }

@@ -161,14 +161,17 @@ impl<B: Backend> MemoryBlock<B> {
         (address, host, bytes): (u64, Option<NonNull<u8>>, usize),
         token: u64,
     ) -> Self {
+        request.core.arrivals.note();
         let host = host.map_or(0, |host| host.as_ptr() as usize);
         let resource_id =
             BlockOrigin { resource: resource_id, generation: request.core.generation(), kind: request.kind };
         Self { address, host, bytes, token, buffer: None, resource_id, uses: PendingAccesses::none() }
     }
 
-    pub(crate) fn of_buffer(buffer: B::Buffer, resource: ResourceId, generation: u64) -> Self {
+    pub(crate) fn of_buffer(buffer: B::Buffer, resource: ResourceId, core: &DeviceCore<B>) -> Self {
         use gpumem_core::DeviceBuffer;
+        core.arrivals.note();
+        let generation = core.generation();
         let resource_id = BlockOrigin { resource, generation, kind: buffer.kind() };
         let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
         let (address, bytes) = (buffer.address(), buffer.len());

@@ -57,6 +57,8 @@ impl<B: Backend> Launchable<B> {
 #[derive(Debug)]
 pub(super) struct Executable<B: Backend> {
     bases: Box<[Base]>,
+    /// The count of [`Arrivals`](gpumem_memory::memory::Arrivals) when it was made; 0 if it is bound to no allocation.
+    arrivals: u64,
     /// The driver's graphs are not synchronised.
     pub(super) graph: Shared<B>,
     /// Owns the graph as that of a kernel owns a loaded program: it is destroyed when its last launch is done, by the deferred queue.
@@ -67,7 +69,7 @@ pub(super) struct Executable<B: Backend> {
 impl<B: Backend> Clone for Executable<B> {
     fn clone(&self) -> Self {
         let (graph, program) = (self.graph.clone(), self.program.clone());
-        Self { bases: Box::default(), graph, program }
+        Self { bases: Box::default(), arrivals: self.arrivals, graph, program }
     }
 }
 
@@ -100,17 +102,24 @@ impl<B: Backend> Executables<B> {
         if values.plan.steps.is_empty() {
             return None;
         }
+        // CUDA's copies and fills refer to allocations: where another one has the address now, a launch crashes in the driver. A
+        // kernel's arguments are numbers.
+        let is_bound = values.plan.report.copies + values.plan.report.fills > 0;
+        let arrivals = if is_bound { device.core().arrivals.count() } else { 0 };
+        // Dropped after the lock.
+        let mut outdated = Vec::new();
         let mut kept = self.kept.lock();
         if kept.replayed.is_some() {
             return None;
         }
+        outdated.extend(kept.all.extract_if(.., |one| one.arrivals != arrivals));
         if let Some(at) = kept.all.iter().position(|one| *one.bases == *values.bases) {
             kept.all[at..].rotate_left(1);
             return kept.all.last().cloned();
         }
         drop(kept);
         // Not under the lock: the driver takes a while. Two threads may both make one.
-        let made = make(device, values);
+        let made = make(device, values, arrivals);
         let mut kept = self.kept.lock();
         let made = match made {
             Ok(Some(made)) => made,
@@ -134,7 +143,11 @@ impl<B: Backend> Executables<B> {
 }
 
 /// The driver's graph of the calls. `None` if the backend has none.
-fn make<B: Backend>(device: &Device<B>, values: &Values<'_, B>) -> Result<Option<Executable<B>>> {
+fn make<B: Backend>(
+    device: &Device<B>,
+    values: &Values<'_, B>,
+    arrivals: u64,
+) -> Result<Option<Executable<B>>> {
     let core = device.core();
     let retire = |stream| core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
     let captured = core.note_loss(capture(&core.raw, values, retire))?;
@@ -149,5 +162,59 @@ fn make<B: Backend>(device: &Device<B>, values: &Values<'_, B>) -> Result<Option
     // SAFETY: a launch notes itself in the program's log.
     let key = unsafe { Key::new() };
     let program = Allocation::program(key, device, owned, true);
-    Ok(Some(Executable { bases: values.bases.into(), graph, program }))
+    Ok(Some(Executable { bases: values.bases.into(), arrivals, graph, program }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{graph::Plan, reads, writes};
+    use gpumem_core::Backend;
+    use gpumem_host::Host;
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    // SAFETY: nothing launches it.
+    unsafe impl ExecutableGraph<Host> for Nothing {
+        unsafe fn launch(&mut self, _: &<Host as Backend>::Stream) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// How many are left after `change`, of one that was made before it.
+    fn left(device: &Device<Host>, plan: &Plan<Host>, change: impl FnOnce()) -> usize {
+        let executables = Executables::new();
+        let arrivals = device.core().arrivals.count() * u64::from(plan.report.copies > 0);
+        let launchable = Launchable { graph: Box::new(Nothing), nodes: Vec::new(), numbers: None };
+        let graph: Shared<Host> = Arc::new(Mutex::new(launchable));
+        // SAFETY: nothing launches it.
+        let program = Allocation::program(unsafe { Key::new() }, device, Box::new(()), true);
+        let bases = [Base::default()].into();
+        executables.kept.lock().all.push(Executable { bases, arrivals, graph, program });
+        change();
+        let values = Values { plan, bases: &[Base::default()], numbers: &[] };
+        let (found, (count, _)) = (executables.get(device, &values), executables.report());
+        assert_eq!(found.is_some(), count == 1);
+        count
+    }
+
+    #[test]
+    fn copies_are_made_again_when_memory_has_come_in() {
+        let device = Device::<Host>::open("host").unwrap();
+        let forms = (reads::<u8, _>(64), writes::<u8, _>(64));
+        let graph = device.record(forms, |stream, (x, mut y)| stream.copy_to_device(&mut y, &x)).unwrap();
+        let plan = &graph.inner.plan;
+        drop(device.uninit_array::<u8, _>(64).unwrap());
+        assert_eq!(left(&device, plan, || drop(device.uninit_array::<u8, _>(64))), 1, "of the pool");
+        assert_eq!(left(&device, plan, || drop(device.to_device(&[1u8; 64]))), 1, "of the pool");
+        let mut bytes = ndarray::Array1::<u8>::zeros(64);
+        let address = bytes.as_ptr() as u64;
+        assert_eq!(left(&device, plan, || drop(device.uninit_array::<u8, _>(1 << 28))), 0, "of the driver");
+        let lock = || device.pinned((bytes.view_mut(),), |_| ()).unwrap();
+        assert_eq!(left(&device, plan, lock), 0, "of the caller");
+        // SAFETY: nothing uses it.
+        let import = || drop(unsafe { device.foreign_array::<u8, _>(address, 64, 64, ()) });
+        assert_eq!(left(&device, plan, import), 0, "of another library");
+    }
 }

@@ -30,6 +30,7 @@ cases! { Level::Graphs;
     temporaries_in_turn_share_memory,
     a_graph_is_dropped_in_flight,
     memory_stays_flat,
+    addresses_come_back_as_other_memory,
     arrays_without_elements_are_arguments,
 }
 
@@ -499,6 +500,22 @@ fn memory_stays_flat<B: Backend>(lab: &Lab<B>) -> Verdict {
     let before = (allocated("device")?, allocated("pinned")?);
     (0..if lab.is_slow() { 10 } else { 100 }).try_for_each(|_| round())?;
     assert_eq!((allocated("device")?, allocated("pinned")?), before);
+    Ok(())
+}
+
+/// CUDA remembers which page-locked allocation a copy of its graph was of.
+fn addresses_come_back_as_other_memory<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    for len in [1 << 10, 1 << 20] {
+        let x = device.to_device(&Array1::from(elements::<u32>(len)))?;
+        let graph = device.record((&x,), |stream, (x,)| stream.copy_to_host(&x))?;
+        for _ in 0..4 {
+            let found = graph.launch(&stream, (&x,))?;
+            same(found.view()?, x.copy_to_host()?.view());
+            drop(found);
+            device.flush()?;
+        }
+    }
     Ok(())
 }
 

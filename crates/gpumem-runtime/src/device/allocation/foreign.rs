@@ -84,6 +84,7 @@ impl<B: Backend> Allocation<B> {
     /// Foreign memory, of any kind.
     pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> AllocationRef<B> {
         device.core().deferred_frees.sweep_some(device.core());
+        device.core().arrivals.note();
         let place = (memory.address, memory.host, memory.len);
         let mut allocation = Self::over(Owner::Device(device.outside_recording()), place, memory.kind);
         let extra = allocation.extra.get_or_insert_default();
