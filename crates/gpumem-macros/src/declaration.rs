@@ -322,7 +322,7 @@ fn written(
             // clippy does not see a comment above the attribute.
             #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
-            __declaration.source(&__gpumem::PrintedProgram::source(&__program)) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))* #shown
+            __declaration.printed(&__program, __calls) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))* #shown
                 .sealed()
         }
     }

@@ -3,8 +3,13 @@
 //! Each function has an empty type of the same name, with the same generic parameters. A kernel's witness has that
 //! type, so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
-use super::{Form, Language, PrintedProgram, TypeInfo, Witness};
-use std::{any::type_name, cell::RefCell, rc::Rc};
+use super::{Form, KernelDef, Language, PrintedProgram, TypeInfo, Witness};
+use crate::simt::Parameters;
+use std::{
+    any::type_name,
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 /// The type beside a function with `#[device]`.
 ///
@@ -66,8 +71,11 @@ type Built = (usize, Rc<PrintedProgram>);
 /// The functions that call one another, from a kernel on.
 #[derive(Debug)]
 pub struct Calls<'c> {
-    name: &'static str,
+    /// The address of [`DeviceFunction::program`]; 0 for the kernel.
+    function: usize,
     by: Option<&'c Calls<'c>>,
+    /// A function that leads to a call of itself, at the kernel.
+    circle: Cell<Option<&'static str>>,
     /// The functions built so far, at the kernel: each is built once, however many call it.
     built: RefCell<Vec<Built>>,
 }
@@ -75,19 +83,33 @@ pub struct Calls<'c> {
 impl<'c> Calls<'c> {
     /// Where a kernel begins.
     pub fn of_kernel() -> Self {
-        Self::new("", None)
+        Self::new(0, None)
     }
 
-    fn new(name: &'static str, by: Option<&'c Calls<'c>>) -> Self {
-        Self { name, by, built: RefCell::new(Vec::new()) }
+    fn new(function: usize, by: Option<&'c Calls<'c>>) -> Self {
+        Self { function, by, circle: Cell::new(None), built: RefCell::new(Vec::new()) }
     }
 
-    fn contains(&self, name: &str) -> bool {
-        self.name == name || self.by.is_some_and(|by| by.contains(name))
+    fn contains(&self, function: usize) -> bool {
+        self.function == function || self.by.is_some_and(|by| by.contains(function))
+    }
+
+    /// A function that leads to a call of itself, if there is one.
+    pub(crate) fn circle(&self) -> Option<&'static str> {
+        self.circle.get()
     }
 
     fn kernel(&self) -> &Calls<'c> {
         self.by.map_or(self, |by| by.kernel())
+    }
+}
+
+impl<P: Parameters> KernelDef<P> {
+    /// Sets the source that is printed of a kernel in Rust.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn printed(self, program: &PrintedProgram, calls: &Calls<'_>) -> Self {
+        self.with_circle(calls.circle()).source(&program.source())
     }
 }
 
@@ -106,30 +128,31 @@ impl Language {
 
     /// The tree of the function that a witness has seen.
     pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> Rc<PrintedProgram> {
-        let name = type_name::<F>();
-        if calls.contains(name) {
-            return Rc::new(recursive());
-        }
         // Two functions may have one name. What has one address is one code, and gives one tree.
         let address = F::program as fn(&Calls<'_>) -> PrintedProgram as usize;
-        let built = &calls.kernel().built;
+        let kernel = calls.kernel();
+        if calls.contains(address) {
+            kernel.circle.set(Some(type_name::<F>()));
+            return Rc::new(no_program());
+        }
+        let built = &kernel.built;
         let known =
             built.borrow().iter().find(|(known, _)| *known == address).map(|(_, tree)| Rc::clone(tree));
         known.unwrap_or_else(|| {
-            let tree = Rc::new(F::program(&Calls::new(name, Some(calls))));
+            let tree = Rc::new(F::program(&Calls::new(address, Some(calls))));
             built.borrow_mut().push((address, Rc::clone(&tree)));
             tree
         })
     }
 }
 
-/// In the place of a function that calls itself through others, which the device's compiler then refuses with these words.
-fn recursive() -> PrintedProgram {
+/// In the place of a function that calls itself through others. Its kernel is not loaded.
+fn no_program() -> PrintedProgram {
     PrintedProgram {
-        name: "functions_of_kernels_do_not_call_themselves",
+        name: "",
         file: "",
         parameters: Vec::new(),
-        result: TypeInfo { name: "error".to_owned(), form: Form::Other, records: Vec::new() },
+        result: TypeInfo { name: String::new(), form: Form::Other, records: Vec::new() },
         types: Vec::new(),
         constants: Vec::new(),
         functions: Vec::new(),

@@ -3,7 +3,7 @@
 //! A procedural macro sees tokens and no types. So the macro writes the body once more, into a closure that is never
 //! called, and passes values through a [`Witness`] there. rustc's own inference gives the witness its type, and
 //! [`Language::type_of`] its name in C++. The body is also there as a `static` tree ([`S`], [`E`]), whose nodes name witnesses by
-//! number. [`PrintedProgram::source`] prints the tree when the kernel is declared.
+//! number. `PrintedProgram::source` prints the tree when the kernel is declared.
 //!
 //! * Types, literals, shadowing, generics and associated constants are so exactly Rust's; nothing here infers a type.
 //! * Constants are values: each path that is no variable is evaluated when the kernel is declared, and printed as a literal.

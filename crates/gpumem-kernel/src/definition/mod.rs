@@ -31,6 +31,8 @@ pub struct KernelDef<P> {
     /// The name in errors, where it is not the symbol.
     shown: Option<String>,
     source: Option<String>,
+    /// One of its functions that leads to a call of itself.
+    circle: Option<&'static str>,
     images: Images,
     host: Option<Arc<HostBody>>,
     form: Option<HostForm>,
@@ -90,6 +92,7 @@ impl<P: Parameters> KernelDef<P> {
             name: name.to_owned(),
             shown: None,
             source: None,
+            circle: None,
             images: Images::default(),
             host: None,
             form: None,
@@ -144,9 +147,15 @@ impl<P: Parameters> KernelDef<P> {
         }
     }
 
-    /// Refuses a declaration whose code no author has promised to be sound, and a name that would be more than a name in its source.
+    /// Refuses a declaration whose code no author has promised to be sound, a name that would be more than a name in its source, and
+    /// calls without end.
     fn check(&self) -> Result<()> {
         check_name(&self.name)?;
+        if let Some(function) = self.circle {
+            // No device has a stack for it, and on the host its end would be that of the process.
+            let log = format!("the function {function} leads to a call of itself: write a loop");
+            return Err(Error::new("", "load", ErrorKind::Build { log }));
+        }
         let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
         match self.seal {
             Seal::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),
@@ -171,6 +180,12 @@ impl<P: Parameters> KernelDef<P> {
     pub fn source(mut self, source: &str) -> Self {
         self.note_replaced();
         self.source = Some(source.to_owned());
+        self
+    }
+
+    /// Notes a function that leads to a call of itself.
+    pub(crate) fn with_circle(mut self, function: Option<&'static str>) -> Self {
+        self.circle = function;
         self
     }
 
@@ -418,6 +433,7 @@ impl<P> Clone for KernelDef<P> {
             name: self.name.clone(),
             shown: self.shown.clone(),
             source: self.source.clone(),
+            circle: self.circle,
             images: self.images.clone(),
             host: self.host.clone(),
             form: self.form,

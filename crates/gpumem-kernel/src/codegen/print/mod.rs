@@ -44,7 +44,7 @@ pub struct PrintedProgram {
 impl PrintedProgram {
     /// The source, for [`KernelDef::source`](crate::KernelDef::portable). Its lines are those of the
     /// Rust file.
-    pub fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");
         out.push_str("using namespace gpumem;\n");
         let mut records = Vec::new();
