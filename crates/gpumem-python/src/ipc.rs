@@ -37,6 +37,8 @@ impl IpcArrayHandle {
     }
 }
 
+type State<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>);
+
 #[pymethods]
 impl IpcArrayHandle {
     #[new]
@@ -91,10 +93,7 @@ impl IpcArrayHandle {
     }
 
     /// The state for pickle: plain bytes and the type.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyBytes>, Bound<'py, PyAny>))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, State<'py>)> {
         Ok((py.get_type::<Self>(), (PyBytes::new(py, &self.data), self.dtype.numpy(py)?)))
     }
 

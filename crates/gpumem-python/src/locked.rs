@@ -96,10 +96,8 @@ fn lock_all(
 
 /// Unlocks all of them, and tells the first error.
 fn unlock_all(py: Python<'_>, locked: Vec<Py<HostNDArray>>) -> PyResult<()> {
-    locked.into_iter().rev().fold(Ok(()), |result, array| {
-        let ended = array.get().end(py);
-        result.and(ended)
-    })
+    let ended: Vec<_> = locked.into_iter().rev().map(|array| array.get().end(py)).collect();
+    ended.into_iter().collect()
 }
 
 /// The context of [`pinned`], [`mapped`] and [`register`]: its end waits for the arrays and unlocks them.
