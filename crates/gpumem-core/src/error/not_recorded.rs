@@ -44,7 +44,7 @@ not_recorded! {
     ConstantArray: "a constant array of a kernel", "make the parameter a slice, and upload the elements";
     OutsideArray: "an array from outside of the recording",
         "give it to `record`, and to each launch, as an argument, or freeze it";
-    ResultFromOutside: "a result from outside of the recording", "return arrays that the body makes";
+    ResultNotMade: "a result that the body has not made", "return arrays that the body makes";
     PinnedNotReturned: "a page-locked array that the body does not return", "return it";
     MappedOrManaged: "a mapped or a managed array that is made inside",
         "make it outside, and give it to `record`, a managed one by its `device_view`";

@@ -177,7 +177,7 @@ impl<B: Backend> Device<B> {
             }
             let region = recorded.numbers.get(&memory.id()).filter(|region| !signature.has(**region));
             let Some(region) = region else {
-                let what = NotRecorded::ResultFromOutside;
+                let what = NotRecorded::ResultNotMade;
                 return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
             };
             let known = regions.iter().position(|known| known == region);

@@ -134,7 +134,7 @@ fn what_escapes_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     refused(device.record((), |_, ()| Ok(array)), is_refused)?;
     let outside = device.device_array::<u32, _>(4)?;
     let is_outside =
-        |kind: &ErrorKind| *kind == ErrorKind::NotRecordable { what: NotRecorded::ResultFromOutside };
+        |kind: &ErrorKind| *kind == ErrorKind::NotRecordable { what: NotRecorded::ResultNotMade };
     refused(device.record((), |_, ()| Ok(outside)), is_outside)
 }
 
