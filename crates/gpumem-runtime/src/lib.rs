@@ -64,7 +64,7 @@ pub mod internal {
     pub use crate::array::host::PinScope;
     pub use crate::array::source::InPlace;
     pub use crate::device::{Allocation, AllocationRef, FrozenMemory};
-    pub use crate::graph::UntypedValue;
+    pub use crate::graph::{UntypedNumber, UntypedValue};
     pub use crate::key::Key;
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
     pub use gpumem_memory::may_block;

@@ -28,7 +28,7 @@ pub use arguments::{
 };
 use results::Binder;
 pub use results::GraphResults;
-pub use varying::{UntypedValue, Value, Varying};
+pub use varying::{UntypedNumber, UntypedValue, Value, Varying};
 
 use crate::{Device, Stream, recording::GraphRecording};
 use arguments::{Places, Recorder, Signature};

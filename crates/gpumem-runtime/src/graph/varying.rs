@@ -55,6 +55,14 @@ pub(super) struct NumberRef<'a, B: Backend> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UntypedValue(pub SmallVec<[u8; 16]>);
 
+/// As [`UntypedValue`], or a number of the recording that a launch is part of: one parameter may get either.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum UntypedNumber<B: Backend> {
+    Known(UntypedValue),
+    Varying(Varying<UntypedValue, B>),
+}
+
 impl<T: 'static, B: Backend> Varying<T, B> {
     fn record(recorder: &mut Recorder<'_, B>, bytes: &[u8]) -> Result<Self> {
         Ok(Self { memory: recorder.number(bytes)?, bytes: bytes.into(), number: PhantomData })
@@ -86,6 +94,27 @@ impl<T: 'static, B: Backend> GraphParameter<B> for Varying<T, B> {
 impl<T: 'static, B: Backend> GraphArgument<B> for Varying<T, B> {
     fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
         to.numbers.push(NumberRef { bytes: &self.bytes, memory: Some(&self.memory) });
+    }
+}
+
+impl<B: Backend> Sealed for UntypedNumber<B> {}
+impl<B: Backend> GraphParameter<B> for UntypedNumber<B> {
+    type Form = UntypedValue;
+    type Inside<'g> = Varying<UntypedValue, B>;
+
+    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
+        match self {
+            Self::Known(value) => GraphParameter::record(value, recorder),
+            Self::Varying(number) => GraphParameter::record(number, recorder),
+        }
+    }
+}
+impl<B: Backend> GraphArgument<B> for UntypedNumber<B> {
+    fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
+        match self {
+            Self::Known(value) => value.bind(to),
+            Self::Varying(number) => number.bind(to),
+        }
     }
 }
 

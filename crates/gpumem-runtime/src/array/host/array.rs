@@ -12,7 +12,7 @@ use gpumem_core::{
 };
 use gpumem_memory::memory::DeviceCore;
 use gpumem_memory::track::Access;
-use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
+use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, IxDyn};
 use std::{fmt, marker::PhantomData, ptr::NonNull};
 
 /// An array in memory that the host sees too. See [`PinnedArray`](crate::PinnedArray), [`MappedArray`](crate::MappedArray),
@@ -56,6 +56,25 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// The array over other memory of the same length.
     pub(crate) fn with_memory(&self, memory: AllocationRef<B>) -> Result<Self> {
         Self::over("graph", memory, self.layout.clone())
+    }
+
+    /// The same memory as elements of any type, for bindings of languages that collect garbage: as
+    /// [`ArrayBase::detach_as`].
+    ///
+    /// # Safety
+    /// * The program uses no array over the memory as a promise that its elements stay as they are.
+    /// * The bytes that the layout names are initialised.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Layout`](gpumem_core::ErrorKind::Layout) if the layout has elements of another size, is not aligned, or
+    /// reaches outside the memory.
+    #[doc(hidden)]
+    pub unsafe fn detach_as<U: Element>(&self, layout: Layout) -> Result<HostArray<K, U, IxDyn, B>> {
+        if layout.item() != size_of::<U>() {
+            let error = LayoutError::ItemMismatch { found: layout.item(), expected: size_of::<U>() };
+            return Err(self.memory.core().error("detach_as", error));
+        }
+        HostArray::over("detach_as", self.memory.clone(), layout)
     }
 
     pub(super) fn into_parts(self) -> (AllocationRef<B>, Layout) {
