@@ -87,6 +87,8 @@ class Stream:
     def synchronize(self) -> None: ...
     def query(self) -> bool: ...
     def auto_synchronize(self) -> _AutoSynchronize: ...
+    def copy_to_host(self, ary: DeviceNDArray) -> HostNDArray:
+        """A page-locked copy, which is enqueued. Looking at it waits."""
     def add_callback(self, callback: Callable[[Stream, Any, Any], object], arg: Any = None) -> None:
         """Calls ``callback(stream, status, arg)`` once everything enqueued so far is done. The status is 0, or the error."""
     def async_done(self) -> Future[Stream]: ...
@@ -341,6 +343,48 @@ class Kernel:
     def source(self, wave_size: int = 32) -> str | None:
         """The text that a device's compiler gets."""
     def __getitem__(self, key: tuple[Any, ...], /) -> Callable[..., None]: ...
+
+@final
+class Varying:
+    """A number that each launch of a graph gives, as the body of the graph sees it: an argument of kernels and of graphs."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __bool__(self) -> NoReturn: ...
+    def __array__(self, *_arguments: Any, **_options: Any) -> NoReturn: ...
+
+class _GraphReport(NamedTuple):
+    launches: int
+    copies: int
+    fills: int
+    nodes: int
+    edges: int
+    arena_bytes: int
+    temporary_bytes: int
+    constant_bytes: int
+    driver_graphs: int
+    replayed: str | None
+
+@final
+class Graph:
+    """Work that was recorded once, launched as ``graph(*arguments)`` or ``graph[stream](*arguments)``. Arguments have the types,
+    shapes and strides that were recorded. A launch returns at once what the body has returned, made anew."""
+
+    @property
+    def device(self) -> Device: ...
+    def report(self) -> _GraphReport:
+        """What it consists of, how many graphs of the driver it keeps, and why launches enqueue all calls one by one if they do."""
+    def dot(self) -> str:
+        """A picture in the language of Graphviz."""
+    def __call__(self, *arguments: Any) -> Any: ...
+    def __getitem__(self, stream: _StreamOrNone, /) -> Callable[..., Any]: ...
+
+def record(body: Callable[..., Any], *like: Any, device: Device | None = None) -> Graph:
+    """Runs ``body(stream, *like)`` once and records what it enqueues on its stream, to be done by each launch.
+
+    ``like`` has device arrays, of which each launch gives others (it may write all but read-only ones), types of numbers, which are
+    ``Varying`` in the body, and lists and tuples of them. The body returns arrays that it has made, from ``device_array`` and
+    ``stream.copy_to_host``, ``None``, and tuples and lists of them."""
 
 def list_devices() -> list[str]: ...
 def get_current_device() -> Device: ...

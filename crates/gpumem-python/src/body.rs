@@ -34,6 +34,47 @@ pub(crate) fn host_function(
     })
 }
 
+/// As [`host_function`], for every launch of the graphs that have it recorded. Their memory serves other launches later, so the
+/// function gets copies of the arrays, and those that it writes are copied back.
+pub(crate) fn copying_host_function(function: Py<PyAny>, parameters: Arc<[Parameter]>) -> HostFunction {
+    HostFunction::new(move |launch| {
+        let arguments = launch.arguments;
+        let done = attach(|py| {
+            run_on_copies(py, function.bind(py), &parameters, arguments).map_err(|error| error.to_string())
+        });
+        done.unwrap_or_else(|| Err("Python has ended".to_owned()))
+    })
+}
+
+fn run_on_copies(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    parameters: &[Parameter],
+    arguments: &KernelArguments,
+) -> PyResult<()> {
+    let (mut values, mut back) = (Vec::new(), Vec::new());
+    for (parameter, argument) in parameters.iter().zip(arguments.iter()) {
+        let own = value(py, parameter, None, argument)?;
+        if parameter.form == Form::Value {
+            values.push(own);
+            continue;
+        }
+        let copy = own.call_method1("copy", ("K",))?;
+        // The function may change the shape of what it gets.
+        let given = copy.call_method0("view")?;
+        match parameter.form.is_written() {
+            true => back.push((parameter, argument, copy)),
+            false => drop(given.call_method1("setflags", (false,))?),
+        }
+        values.push(given);
+    }
+    function.call1(PyTuple::new(py, values)?)?;
+    let copyto = py.import("numpy")?.getattr("copyto")?;
+    // While the function ran, no array of NumPy was over the memory.
+    let put = |(parameter, argument, copy)| copyto.call1((value(py, parameter, None, argument)?, copy)).map(drop);
+    back.into_iter().try_for_each(put)
+}
+
 fn run(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
@@ -50,11 +91,12 @@ fn run(
     function.call1(PyTuple::new(py, values)?).map(drop)
 }
 
-/// Memory that NumPy looks at: the base of the arrays that a function gets. It keeps the memory for as long as they live.
+/// Memory that NumPy looks at: the base of the arrays that a function gets. It keeps the memory for as long as they live, where
+/// they live for longer than the call.
 #[pyclass(frozen, module = "gpumem")]
 struct Seen {
     says: Py<PyDict>,
-    _memory: Elements,
+    _memory: Option<Elements>,
 }
 
 #[pymethods]
@@ -65,7 +107,7 @@ impl Seen {
     }
 }
 
-/// An argument for Python: an array of NumPy over the memory, or a number.
+/// An argument for Python: an array of NumPy over the memory, or a number. Without `memory` the array is not for the function.
 fn value<'py>(
     py: Python<'py>,
     parameter: &Parameter,
@@ -90,16 +132,16 @@ fn value<'py>(
             (write, shape, strides.iter().map(|stride| *stride as i64).collect())
         }
     };
-    let Some(memory) = memory.filter(|_| !shape.contains(&0)) else {
+    if shape.contains(&0) {
         return numpy.call_method1("empty", (shape, dtype::numpy(py, parameter.element)?));
-    };
+    }
     let says = PyDict::new(py);
     says.set_item("shape", PyTuple::new(py, shape)?)?;
     says.set_item("strides", PyTuple::new(py, strides)?)?;
     says.set_item("typestr", parameter.element.to_string())?;
     says.set_item("data", (words.first().copied().unwrap_or_default(), !write))?;
     says.set_item("version", 3)?;
-    let seen = Seen { says: says.unbind(), _memory: dtype::again(memory) };
+    let seen = Seen { says: says.unbind(), _memory: memory.map(dtype::again) };
     let array = numpy.call_method1("asarray", (Bound::new(py, seen)?,))?;
     match parameter.element.kind {
         // The protocol has no name for it.

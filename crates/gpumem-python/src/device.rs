@@ -25,6 +25,25 @@ fn innermost() -> Option<gpumem::Device> {
     ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()
 }
 
+/// A context that ends with this value, and those that were entered in it.
+pub(crate) struct Entered(usize);
+
+/// Enters the context of a device.
+pub(crate) fn enter(device: &gpumem::Device) -> Entered {
+    let push = |entered: &RefCell<Vec<gpumem::Device>>| {
+        let mut entered = entered.borrow_mut();
+        entered.push(device.clone());
+        entered.len() - 1
+    };
+    Entered(ENTERED.try_with(push).unwrap_or(usize::MAX))
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let _ = ENTERED.try_with(|entered| entered.borrow_mut().truncate(self.0));
+    }
+}
+
 /// The device of calls that name none.
 pub(crate) fn current() -> PyResult<gpumem::Device> {
     if let Some(device) = innermost() {

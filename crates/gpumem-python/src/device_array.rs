@@ -4,10 +4,10 @@ use crate::dtype::{each, with_type};
 use crate::{
     dtype,
     dtype::{Elements, hold},
-    element::DType,
+    element::{DType, all_bytes},
     error::{raise, raise_layout},
 };
-use gpumem::{AnyBackend, Layout, Loan, Order, ndarray::IxDyn};
+use gpumem::{AnyBackend, Layout, Loan, ndarray::IxDyn};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -85,14 +85,26 @@ impl DeviceNDArray {
         element: gpumem::ElementType,
         held: Layout,
     ) -> PyResult<Result<Elements, gpumem::Error>> {
-        let extent = each!(&self.elements, array => array.layout().extent());
-        let bytes =
-            Layout::packed(&[extent.len()], 1, Order::C).and_then(|bytes| bytes.with_offset(extent.start));
-        let bytes = bytes.map_err(raise_layout)?;
-        // SAFETY: as in `at`.
-        let bytes = each!(&self.elements, array => unsafe { array.detach_as::<u8>(bytes) }).map_err(raise)?;
+        let bytes = self.bytes()?;
         // SAFETY: as in `at`.
         with_type!(element, unsafe { bytes.detach_as::<T>(held) }.map(Elements::from))
+    }
+
+    /// All bytes from the first element to the last.
+    pub(crate) fn bytes(&self) -> PyResult<gpumem::DeviceViewMut<'static, u8, IxDyn>> {
+        each!(&self.elements, array => {
+            let bytes = all_bytes(array.layout()).map_err(raise_layout)?;
+            // SAFETY: as in `at`.
+            unsafe { array.detach_as::<u8>(bytes) }.map_err(raise)
+        })
+    }
+
+    /// The bytes of each element, along one more axis.
+    pub(crate) fn bytes_of_elements(&self) -> PyResult<gpumem::DeviceViewMut<'static, u8, IxDyn>> {
+        let bytes = self.in_bytes()?;
+        let held = each!(&bytes.elements, array => array.layout().clone());
+        // SAFETY: as in `at`.
+        each!(&bytes.elements, array => unsafe { array.detach_as::<u8>(held) }).map_err(raise)
     }
 
     /// A copy on the device of a stream.

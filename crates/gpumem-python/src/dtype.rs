@@ -11,6 +11,7 @@ use pyo3::{
     sync::PyOnceLock,
     types::{PyDict, PyString},
 };
+use std::ops::Range;
 
 /// One array for each element type that NumPy, or its extension `ml_dtypes`, has a name for.
 macro_rules! elements {
@@ -207,6 +208,12 @@ impl Place {
             let layout = array.layout();
             Self(array.address().wrapping_sub(layout.offset() as u64), layout.clone())
         })
+    }
+
+    /// The addresses from the first element to the last.
+    pub(crate) fn bytes(&self) -> Range<u64> {
+        let (start, extent) = (self.0, self.1.extent());
+        start.wrapping_add(extent.start as u64)..start.wrapping_add(extent.end as u64)
     }
 
     /// Whether an element of one shares a byte with one of the other.

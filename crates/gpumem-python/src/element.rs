@@ -8,7 +8,9 @@ use crate::{
     dtype,
     error::{raise_descriptor, raise_layout},
 };
-use gpumem::{ArraySpec, DescriptorError, ElementKind, ElementType, Layout, ndarray::IxDyn};
+use gpumem::{
+    ArraySpec, DescriptorError, ElementKind, ElementType, Layout, LayoutError, Order, ndarray::IxDyn,
+};
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 
 /// The type of elements.
@@ -214,13 +216,19 @@ pub(crate) struct Field {
 impl Field {
     /// Where the field lies in records of a layout.
     pub(crate) fn layout(&self, records: &Layout) -> PyResult<Layout> {
-        let own = Layout::packed(&self.shape, self.dtype.size(), gpumem::Order::C).map_err(raise_layout)?;
+        let own = Layout::packed(&self.shape, self.dtype.size(), Order::C).map_err(raise_layout)?;
         let shape = [records.shape(), own.shape()].concat();
         let strides = [records.strides(), own.strides()].concat();
         Layout::strided(&shape, &strides, self.dtype.size())
             .and_then(|layout| layout.with_offset(records.offset() + self.offset))
             .map_err(raise_layout)
     }
+}
+
+/// The layout of the bytes between the first and the last of a layout.
+pub(crate) fn all_bytes(layout: &Layout) -> Result<Layout, LayoutError> {
+    let extent = layout.extent();
+    Layout::packed(&[extent.len()], 1, Order::C)?.with_offset(extent.start)
 }
 
 /// Shape and strides with one more axis, of the bytes of each element.

@@ -8,12 +8,14 @@ use crate::{
     error::raise,
     host::Host,
     interchange, number,
+    recording::{is_recorded, outside},
     signature::{self, Form, Parameter},
     stream,
+    varying::{self, Varying},
     wait::may_wait,
 };
 use gpumem::{
-    AnyBackend, Error, ErrorKind, LaunchConfig,
+    AnyBackend, Error, ErrorKind, LaunchConfig, NotRecorded,
     kernel::{HostFunction, UntypedArguments, UntypedKernel, UntypedKernelDef},
 };
 use pyo3::{
@@ -46,6 +48,8 @@ pub(crate) struct Launch {
 /// The argument for one parameter.
 pub(crate) enum Given {
     Value(Vec<u8>),
+    /// A number of each launch of a graph.
+    Varying(varying::Number),
     /// `host` is where the caller's elements lie, if they are copied.
     Array {
         elements: Elements,
@@ -64,13 +68,12 @@ impl Given {
 }
 
 /// Refuses arguments that share memory where the kernel writes one of them: any two arrays of Python may name the same.
-fn check_apart(all: &[Given]) -> PyResult<()> {
-    if all.iter().filter(|given| matches!(given, Given::Array { .. })).count() < 2 {
-        return Ok(());
-    }
-    let places: Vec<(Place, bool)> = all.iter().filter_map(Given::place).collect();
+pub(crate) fn check_apart(mut places: Vec<(Place, bool)>) -> PyResult<()> {
+    places.sort_by_key(|(place, _)| place.bytes().start);
     let clash = |(at, (own, write)): (usize, &(Place, bool))| {
-        places.iter().skip(at + 1).any(|(other, others)| (*write || *others) && own.shares(other))
+        let end = own.bytes().end;
+        let mut near = places.iter().skip(at + 1).take_while(|(other, _)| other.bytes().start < end);
+        near.any(|(other, others)| (*write || *others) && own.shares(other))
     };
     match places.iter().enumerate().any(clash) {
         true => {
@@ -169,19 +172,21 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// The kernel for one launch. On a host device with a function of Python it is new for each launch, because the
-    /// function's arrays keep the memory of this launch.
+    /// The kernel for one launch. On a host device with a function of Python it is new for each launch that is not recorded,
+    /// because the function's arrays keep the memory of this launch.
     fn for_launch(
         &self,
         py: Python<'_>,
-        device: &gpumem::Device,
+        stream: &gpumem::Stream,
         given: &[Given],
     ) -> PyResult<UntypedKernel<AnyBackend>> {
-        let Some(function) = self.host.as_ref().filter(|_| is_host(device)) else {
+        let device = stream.device();
+        let is_new = is_host(device) && !is_recorded(stream);
+        let Some(function) = self.host.as_ref().filter(|_| is_new) else {
             return self.of(py, device);
         };
         let memory = given.iter().map(|given| match given {
-            Given::Value(_) => None,
+            Given::Value(_) | Given::Varying(_) => None,
             Given::Array { elements, .. } => Some(dtype::again(elements)),
         });
         let function = body::host_function(function.clone_ref(py), self.parameters.clone(), memory.collect());
@@ -196,13 +201,16 @@ impl Kernel {
         dims: LaunchConfig,
         all: &mut [Given],
     ) -> PyResult<()> {
-        check_apart(all)?;
-        let loaded = self.for_launch(py, stream.device(), all)?;
+        if all.iter().filter(|given| matches!(given, Given::Array { .. })).count() > 1 {
+            check_apart(all.iter().filter_map(Given::place).collect())?;
+        }
+        let loaded = self.for_launch(py, stream, all)?;
         py.detach(|| {
             let mut arguments = UntypedArguments::new(stream);
             for given in all {
                 match given {
                     Given::Value(bytes) => arguments.value(bytes)?,
+                    Given::Varying(number) => arguments.varying(number)?,
                     Given::Array { elements, form, .. } => each!(elements, array => match *form {
                         Form::Slice { write: true } => arguments.slice_mut(array)?,
                         Form::Slice { .. } => arguments.slice(&*array)?,
@@ -225,7 +233,9 @@ impl Kernel {
         unsafe { UntypedKernelDef::new(&self.name, infos) }.host_body(function)
     }
 
+    /// The kernel of a device, for launches that are recorded and those on GPUs.
     fn of(&self, py: Python<'_>, device: &gpumem::Device) -> PyResult<UntypedKernel<AnyBackend>> {
+        let device = &outside(device);
         let find = || {
             let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
             loaded.iter().find(|(own, _)| own == device).map(|(_, kernel)| kernel.clone())
@@ -233,10 +243,12 @@ impl Kernel {
         if let Some(kernel) = find() {
             return Ok(kernel);
         }
-        let kernel = match is_host(device) && self.host.is_some() {
-            // Launches have functions of their own; this one only says that there is one.
-            true => self.on_host(HostFunction::new(|_| Ok(()))).load(device),
-            false => py.detach(|| self.declaration.load(device)),
+        let kernel = match self.host.as_ref().filter(|_| is_host(device)) {
+            Some(function) => {
+                let function = body::copying_host_function(function.clone_ref(py), self.parameters.clone());
+                self.on_host(function).load(device)
+            }
+            None => py.detach(|| self.declaration.load(device)),
         };
         let kernel = kernel.map_err(raise)?;
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), kernel.clone()));
@@ -265,7 +277,10 @@ impl Launch {
         let (mut all, mut back) = (Vec::new(), Vec::new());
         for (parameter, argument) in kernel.parameters.iter().zip(arguments.iter()) {
             all.push(match parameter.form {
-                Form::Value => Given::Value(number::bytes(parameter.element, &argument)?),
+                Form::Value => match argument.cast::<Varying>() {
+                    Ok(number) => Given::Varying(number.get().of(py, parameter.element)?),
+                    Err(_) => Given::Value(number::bytes(parameter.element, &argument)?),
+                },
                 _ => {
                     let (given, host) = array(py, parameter, &argument, &stream)?;
                     back.extend(host);
@@ -322,6 +337,10 @@ fn array<'py>(
             check_writable(array.read_only)?;
         }
         return Ok((Given::Array { elements: array.again(), form, host: None }, None));
+    }
+    if write && is_recorded(stream) {
+        let what = NotRecorded::HostArguments;
+        return Err(raise(Error::new("", "launch", ErrorKind::NotRecordable { what })));
     }
     let host = if write { Host::to_update(argument)? } else { Host::of(argument)? };
     if host.dtype.number() != Some(parameter.element) {

@@ -12,6 +12,7 @@ mod element;
 mod error;
 mod event;
 mod gpus;
+mod graph;
 mod host;
 mod interchange;
 mod ipc;
@@ -21,14 +22,16 @@ mod make;
 mod make_host;
 mod number;
 mod pinned;
+mod recording;
 mod signature;
 mod stream;
+mod varying;
 mod wait;
 
 // All that Python sees. A doc comment would be the text of the module there.
 #[pyo3::pymodule(name = "gpumem")]
 mod module {
-    use crate::{array, attach, gpus};
+    use crate::{array, attach, gpus, varying};
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -45,6 +48,7 @@ mod module {
         error::GpuMemError,
         event::{Event, event, event_elapsed_time},
         gpus::{current_context, is_available},
+        graph::{Graph, record},
         interchange::{as_cuda_array, from_dlpack, is_cuda_array},
         ipc::{IpcArrayHandle, ipc_array, open_ipc_array},
         kernel::{Kernel, compile},
@@ -58,12 +62,14 @@ mod module {
         stream::{
             Stream, default_stream, external_stream, legacy_default_stream, per_thread_default_stream, stream,
         },
+        varying::Varying,
     };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("gpus", Bound::new(module.py(), gpus::Gpus)?)?;
         attach::watch(module.py())?;
-        array::add_operators(&module.py().get_type::<DeviceNDArray>())
+        array::add_operators(&module.py().get_type::<DeviceNDArray>(), array::absent)?;
+        array::add_operators(&module.py().get_type::<Varying>(), varying::opaque)
     }
 }

@@ -30,7 +30,7 @@ fn array(
     let memory = with_type!(dtype.held(), {
         let memory = py.detach(|| {
             Ok(match kind {
-                Kind::Pinned => Memory::of(Held::new(device.pinned_array::<T, _>(spec)?)),
+                Kind::Pinned => Memory::of(Held::pinned(device.pinned_array::<T, _>(spec)?)),
                 Kind::Mapped(options) => {
                     Memory::of(Held::new(device.mapped_array::<T, _>(spec, options)?).visible())
                 }

@@ -1,16 +1,17 @@
 //! Page-locked arrays.
 
+use crate::dtype::with_type;
 use crate::{
     device_array::DeviceNDArray,
     dtype,
     dtype::{Elements, hold},
-    element::DType,
+    element::{DType, all_bytes},
     error::raise,
     wait::ask,
 };
 use gpumem::{
-    AnyBackend, Element, Error, Layout,
-    generic::{DeviceVisible, HostArray, HostKind},
+    AnyBackend, Element, Error, Layout, PinnedArray,
+    generic::{DeviceVisible, HostArray, HostKind, Pinned},
     ndarray::IxDyn,
 };
 use pyo3::{
@@ -21,12 +22,18 @@ use pyo3::{
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
+/// The bytes of an array that graphs may return, and where its elements lie.
+pub(crate) type Bytes = (PinnedArray<u8, IxDyn>, Layout);
+type View<K, T> = fn(&mut Typed<K, T>) -> Elements;
+type ToBytes<K, T> = fn(&Typed<K, T>) -> Result<Bytes, Error>;
+type End<K, T> = fn(Typed<K, T>) -> Result<(), Error>;
 
 /// A page-locked array, with functions that only some kinds have.
 pub(crate) struct Held<K: HostKind, T: Element> {
     array: Typed<K, T>,
-    view: Option<fn(&mut Typed<K, T>) -> Elements>,
-    end: Option<fn(Typed<K, T>) -> Result<(), Error>>,
+    view: Option<View<K, T>>,
+    bytes: Option<ToBytes<K, T>>,
+    end: Option<End<K, T>>,
 }
 
 impl<K: HostKind, T: Element> Held<K, T>
@@ -34,7 +41,7 @@ where
     Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
 {
     pub(crate) fn new(array: Typed<K, T>) -> Self {
-        Self { array, view: None, end: None }
+        Self { array, view: None, bytes: None, end: None }
     }
 
     /// With a view of the device's.
@@ -46,9 +53,25 @@ where
     }
 
     /// With the value whose drop frees the memory.
-    pub(crate) fn ending(self, end: fn(Typed<K, T>) -> Result<(), Error>) -> Self {
+    pub(crate) fn ending(self, end: End<K, T>) -> Self {
         Self { end: Some(end), ..self }
     }
+}
+
+impl<T: Element> Held<Pinned, T>
+where
+    Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
+{
+    /// An array that graphs may return.
+    pub(crate) fn pinned(array: Typed<Pinned, T>) -> Self {
+        Self { bytes: Some(bytes), ..Self::new(array) }
+    }
+}
+
+fn bytes<T: Element>(array: &Typed<Pinned, T>) -> Result<Bytes, Error> {
+    let bytes = all_bytes(array.layout()).map_err(|error| Error::new("", "record", error))?;
+    // SAFETY: Python's arrays promise nothing about their elements, and all of them are initialised.
+    Ok((unsafe { array.detach_as::<u8>(bytes) }?, array.layout().clone()))
 }
 
 /// The functions of a page-locked array of any elements and kind.
@@ -57,6 +80,8 @@ pub(crate) trait HostMemory: Send {
     fn settle(&mut self) -> Result<usize, Error>;
     /// The array as the device sees it.
     fn device_view(&mut self) -> Option<Elements>;
+    /// The bytes of an array that graphs may return.
+    fn bytes(&self) -> Option<Result<Bytes, Error>>;
     /// A copy on a stream's device.
     fn to_device(&self, stream: &gpumem::Stream) -> Result<Elements, Error>;
     /// Copies to an array of a device; `None` where its elements are of another type.
@@ -77,6 +102,10 @@ where
 
     fn device_view(&mut self) -> Option<Elements> {
         self.view.map(|view| view(&mut self.array))
+    }
+
+    fn bytes(&self) -> Option<Result<Bytes, Error>> {
+        Some(self.bytes?(&self.array))
     }
 
     fn to_device(&self, stream: &gpumem::Stream) -> Result<Elements, Error> {
@@ -137,6 +166,15 @@ impl HostNDArray {
         Ok(Self { memory: Mutex::new(Some(memory.memory)), dtype, shape, strides, _owner: None })
     }
 
+    /// An array of the elements that lie there in bytes.
+    pub(crate) fn over(bytes: &PinnedArray<u8, IxDyn>, held: Layout, dtype: DType) -> PyResult<Self> {
+        let memory = with_type!(dtype.held(), {
+            // SAFETY: as in `bytes`.
+            Memory::of(Held::pinned(unsafe { bytes.detach_as::<T>(held) }.map_err(raise)?))
+        })?;
+        Self::new(memory, dtype)
+    }
+
     /// With the owner of memory that was locked in place.
     pub(crate) fn owned_by(self, owner: Py<PyAny>) -> Self {
         Self { _owner: Some(owner), ..self }
@@ -184,6 +222,11 @@ impl HostNDArray {
     pub(crate) fn read_from(&self, py: Python<'_>, from: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
         let done = self.with(py, |memory| memory.read_from(from, stream).transpose())?;
         done.ok_or_else(other_elements)
+    }
+
+    /// The array as a result of a graph; `None` if it is more than page-locked.
+    pub(crate) fn bytes(&self, py: Python<'_>) -> PyResult<Option<Bytes>> {
+        self.with(py, |memory| memory.bytes().transpose())
     }
 
     /// Where the elements are, after waiting for the device.

@@ -1,6 +1,14 @@
 //! Streams.
 
-use crate::{attach::attach, device, error::raise, wait::may_wait};
+use crate::dtype::each;
+use crate::{
+    attach::attach,
+    device,
+    device_array::DeviceNDArray,
+    error::raise,
+    pinned::{Held, HostNDArray, Memory},
+    wait::may_wait,
+};
 use gpumem::{Error, ErrorKind, generic::InterchangeStream};
 use pyo3::{
     Borrowed,
@@ -77,6 +85,23 @@ impl Stream {
     /// A context manager that synchronises at its end, also after an exception.
     fn auto_synchronize(&self) -> AutoSynchronize {
         AutoSynchronize(self.clone())
+    }
+
+    /// A page-locked copy of an array, which is enqueued. Looking at it waits for the copy.
+    fn copy_to_host(&self, py: Python<'_>, ary: &Bound<'_, DeviceNDArray>) -> PyResult<HostNDArray> {
+        let ary = ary.get();
+        given(Some(GivenStream(Some(self.clone()))), &ary.device()?.0)?;
+        let dtype = ary.dtype.clone_ref(py).with_alignment(true);
+        if ary.dtype.is_unaligned() {
+            let bytes = ary.bytes_of_elements()?;
+            let host = py.detach(|| self.0.copy_to_host(&bytes)).map_err(raise)?;
+            let held = dtype.held_layout(&ary.dtype.layout(host.layout())?)?;
+            return HostNDArray::over(&host, held, dtype);
+        }
+        each!(&ary.elements, array => {
+            let host = py.detach(|| self.0.copy_to_host(array)).map_err(raise)?;
+            HostNDArray::new(Memory::of(Held::pinned(host)), dtype)
+        })
     }
 
     /// Calls `callback(stream, status, arg)` on a thread of the library's, once everything enqueued so far is done. The

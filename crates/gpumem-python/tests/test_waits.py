@@ -32,6 +32,7 @@ WAITS = [
     "c.all_reduce(np.zeros(4, 'f4'))",
     "leave(c.group())",
     "leave(gpumem.Communicator.group_all([c]))",
+    "gpumem.record(lambda s: s.copy_to_host(gpumem.to_device(np.zeros(4), stream=s)))",
 ]
 
 PROGRAM = textwrap.dedent("""

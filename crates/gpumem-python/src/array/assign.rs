@@ -9,6 +9,7 @@ use crate::{
     interchange::device_source,
     number,
     pinned::HostNDArray,
+    recording::is_recorded,
     stream::Stream,
 };
 use gpumem::ElementType;
@@ -99,10 +100,11 @@ impl DeviceNDArray {
                     return stream.0.fill(&mut to, value);
                 }
                 let device = to.device()?.clone();
+                let stream = device.default_stream()?;
                 // Code of the host that has borrowed the memory knows no streams.
-                match device.capabilities().pageable_direct {
+                match device.capabilities().pageable_direct && !is_recorded(&stream) {
                     true => to.fill(value),
-                    false => device.default_stream()?.fill(&mut to, value),
+                    false => stream.fill(&mut to, value),
                 }
             })
             .map_err(raise)

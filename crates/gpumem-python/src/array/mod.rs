@@ -6,7 +6,7 @@ mod index;
 mod operators;
 mod shape;
 
-pub(crate) use operators::add as add_operators;
+pub(crate) use operators::{absent, add as add_operators};
 
 use crate::dtype::each;
 use crate::{

@@ -73,6 +73,39 @@ def kinds_of_parameters():
     refuses(OverflowError, lambda: kinds[1, 1](gpumem.to_device(x), y.T, seen, -3, 256, 0))
 
 
+def graphs(device):
+    """Graphs of kernels, copies, fills and conversions, with other arrays and numbers each time, and one in another."""
+
+    def body(stream, x, y, a):
+        between = gpumem.device_array(1000, "f4")
+        between.setitem(..., 1, stream=stream)
+        saxpy[4, 256, stream](x, between, a)
+        saxpy[4, 256, stream](gpumem.to_device(np.ones(1000, "f4"), stream=stream), between, 2)
+        y.setitem(..., between[::-1], stream=stream)  # converted
+        return gpumem.to_device(between, stream=stream), stream.copy_to_host(y)
+
+    def run():
+        like = gpumem.device_array(1000, "f4"), gpumem.device_array(1000, "f8")
+        graph = gpumem.record(body, *like, np.float32)
+        twice = gpumem.record(lambda s, x, y, a: (*graph[s](x, y, a), *graph[s](x, y, 3)), *like, np.float32)
+        assert graph.report().launches == 3 and twice.report().launches == 6
+        x, stream, made = np.arange(1000, dtype="f4"), gpumem.stream(), []
+        d_x, ys = gpumem.to_device(x), [gpumem.to_device(np.zeros(1000)) for _ in range(3)]
+        for round in range(30):
+            made.append((round, graph[stream](d_x, ys[round % 3], round), twice(d_x, ys[round % 3], round)))
+        assert graph.report().driver_graphs <= (0 if device == "host" else 16)
+        for round, (copy, host), (_, again, third, _) in made:
+            np.testing.assert_array_equal(copy.copy_to_host(), round * x + 3)
+            np.testing.assert_array_equal(host, (round * x + 3)[::-1])
+            np.testing.assert_array_equal(again, (round * x + 3)[::-1])
+            np.testing.assert_array_equal(third.copy_to_host(), 3 * x + 3)
+        np.testing.assert_array_equal(ys[0].copy_to_host(), (3 * x + 3)[::-1])
+        refuses(ValueError, lambda: graph(d_x, ys[0][::-1], 1))
+        refuses(TypeError, lambda: graph(d_x, d_x, 1))
+
+    return run
+
+
 def what_the_compiler_says(device):
     def run():
         wrong = gpumem.compile("using namespace gpumem; GPUMEM_KERNEL wrong(slice<float> x) { x[0] = nonsense; }")
@@ -183,6 +216,7 @@ def cases(device, say):
     found = [
         ("kernel: ours", our_kernel),
         ("kernel: every kind of parameter", kinds_of_parameters),
+        ("kernel: graphs", graphs(device)),
         ("kernel: what the compiler says", what_the_compiler_says(device)),
         ("script: numba.roc", port_of_roc),
         *beyond_copies.cases(),

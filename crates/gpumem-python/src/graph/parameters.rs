@@ -1,0 +1,273 @@
+//! What a graph is recorded with and launched with.
+
+use crate::dtype::each;
+use crate::{
+    device_array::DeviceNDArray,
+    dtype::{Place, check_writable, hold},
+    element::DType,
+    error::raise,
+    interchange, number,
+    varying::{Number, Varying},
+};
+use gpumem::{
+    AnyBackend, DeviceView, DeviceViewMut, ElementType, Error, Layout, LayoutError, ndarray::IxDyn,
+};
+use gpumem_runtime::internal::{UntypedNumber, UntypedValue};
+use pyo3::{
+    exceptions::{PyRecursionError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType},
+};
+
+/// Lists and tuples in each other at most.
+pub(super) const DEEPEST: usize = 64;
+
+/// One parameter of a graph.
+pub(super) enum GraphParameter {
+    /// As Python sees it.
+    Array {
+        dtype: DType,
+        layout: Layout,
+        read_only: bool,
+    },
+    Number(ElementType),
+    Several(Vec<GraphParameter>, Sequence),
+}
+
+/// A list or a tuple.
+#[derive(Clone, Copy)]
+pub(super) enum Sequence {
+    List,
+    Tuple,
+}
+
+impl Sequence {
+    /// The members of a list or a tuple. A class of the caller's own is neither.
+    pub(super) fn of<'py>(object: &Bound<'py, PyAny>) -> Option<(Self, Vec<Bound<'py, PyAny>>)> {
+        match (object.cast_exact::<PyList>(), object.cast_exact::<PyTuple>()) {
+            (Ok(list), _) => Some((Self::List, list.iter().collect())),
+            (_, Ok(tuple)) => Some((Self::Tuple, tuple.iter().collect())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn over<'py>(self, py: Python<'py>, all: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::List => Ok(PyList::new(py, all)?.into_any()),
+            Self::Tuple => Ok(PyTuple::new(py, all)?.into_any()),
+        }
+    }
+}
+
+/// Members of members of members: also of a list that is one of its own.
+pub(super) fn check_depth(depth: usize) -> PyResult<()> {
+    match depth > DEEPEST {
+        true => Err(PyRecursionError::new_err("lists and tuples of a graph are too deep")),
+        false => Ok(()),
+    }
+}
+
+/// The arrays and the numbers of one recording or launch, in the order of the parameters.
+#[derive(Default)]
+pub(super) struct Taken {
+    writes: Vec<DeviceViewMut<'static, u8, IxDyn>>,
+    reads: Vec<DeviceViewMut<'static, u8, IxDyn>>,
+    numbers: Vec<UntypedNumber<AnyBackend>>,
+    /// Where all arrays lie, each with whether it is written.
+    pub(super) places: Vec<(Place, bool)>,
+    /// That of the first array.
+    pub(super) device: Option<gpumem::Device>,
+}
+
+/// Arguments of the library's.
+type Arguments<'a> = (
+    Vec<&'a mut DeviceViewMut<'static, u8, IxDyn>>,
+    Vec<&'a DeviceViewMut<'static, u8, IxDyn>>,
+    Vec<UntypedNumber<AnyBackend>>,
+);
+
+impl Taken {
+    fn add(&mut self, array: &DeviceNDArray, read_only: bool) -> PyResult<()> {
+        let bytes = array.bytes_of_elements()?;
+        if self.device.is_none() {
+            self.device = Some(bytes.device().map_err(raise)?.clone());
+        }
+        self.places.push((Place::of(&array.elements), !read_only));
+        if read_only { self.reads.push(bytes) } else { self.writes.push(bytes) }
+        Ok(())
+    }
+
+    fn add_number(&mut self, bytes: &[u8]) {
+        self.numbers.push(UntypedNumber::Known(UntypedValue(bytes.into())));
+    }
+
+    /// As the library takes them, once.
+    pub(super) fn arguments(&mut self) -> Arguments<'_> {
+        let numbers = std::mem::take(&mut self.numbers);
+        (self.writes.iter_mut().collect(), self.reads.iter().collect(), numbers)
+    }
+}
+
+/// What the library gives to a body, in the order of the parameters.
+pub(super) struct Inside<'g> {
+    writes: std::vec::IntoIter<DeviceViewMut<'g, u8, IxDyn>>,
+    reads: std::vec::IntoIter<DeviceView<'g, u8, IxDyn>>,
+    numbers: std::vec::IntoIter<Number>,
+}
+
+type OfLibrary<'g> =
+    (Vec<DeviceViewMut<'g, u8, IxDyn>>, Vec<DeviceView<'g, u8, IxDyn>>, Vec<Number>);
+
+impl<'g> Inside<'g> {
+    pub(super) fn new((writes, reads, numbers): OfLibrary<'g>) -> Self {
+        Self { writes: writes.into_iter(), reads: reads.into_iter(), numbers: numbers.into_iter() }
+    }
+}
+
+fn missing() -> PyErr {
+    PyTypeError::new_err("the graph has other parameters")
+}
+
+impl GraphParameter {
+    /// The parameter that an argument of `record` stands for.
+    pub(super) fn of(argument: &Bound<'_, PyAny>, given: &mut Taken) -> PyResult<Self> {
+        Self::inner(argument, given, 0)
+    }
+
+    fn inner(argument: &Bound<'_, PyAny>, given: &mut Taken, depth: usize) -> PyResult<Self> {
+        check_depth(depth)?;
+        if let Some((kind, all)) = Sequence::of(argument) {
+            let all = all.iter().map(|one| Self::inner(one, given, depth + 1)).collect::<PyResult<_>>()?;
+            return Ok(Self::Several(all, kind));
+        }
+        if let Some(array) = interchange::device_source(argument, None)? {
+            let (py, array) = (argument.py(), array.get());
+            given.add(array, array.read_only)?;
+            let (dtype, layout) = (array.dtype.clone_ref(py), array.layout()?);
+            return Ok(Self::Array { dtype, layout, read_only: array.read_only });
+        }
+        let element = number_type(argument)?;
+        given.add_number(&vec![0; element.bytes]);
+        Ok(Self::Number(element))
+    }
+
+    /// Takes the argument of a launch, which is that number from 1 on.
+    pub(super) fn take(
+        &self,
+        argument: &Bound<'_, PyAny>,
+        at: usize,
+        device: &gpumem::Device,
+        given: &mut Taken,
+    ) -> PyResult<()> {
+        match self {
+            Self::Several(all, _) => {
+                let wrong = || PyTypeError::new_err(format!("argument {at} is a list or a tuple of others"));
+                let (_, members) = Sequence::of(argument).ok_or_else(wrong)?;
+                if members.len() != all.len() {
+                    let (wanted, found) = (all.len(), members.len());
+                    let text = format!("a list or tuple in argument {at} has {wanted} members, not {found}");
+                    return Err(PyValueError::new_err(text));
+                }
+                all.iter().zip(&members).try_for_each(|(own, member)| own.take(member, at, device, given))
+            }
+            Self::Number(element) => match argument.cast::<Varying>() {
+                Ok(number) => {
+                    let number = number.get().of(argument.py(), *element)?;
+                    given.numbers.push(UntypedNumber::Varying(number));
+                    Ok(())
+                }
+                Err(_) => {
+                    given.add_number(&number::bytes(*element, argument)?);
+                    Ok(())
+                }
+            },
+            Self::Array { dtype, layout, read_only } => {
+                let wrong = || {
+                    PyTypeError::new_err(format!("argument {at} is a device array of each launch; copy others to the device first"))
+                };
+                let array = interchange::device_source(argument, Some(device))?.ok_or_else(wrong)?;
+                let array = array.get();
+                dtype.expect(argument.py(), &array.dtype)?;
+                let own = array.layout()?;
+                if own.shape() != layout.shape() || own.strides() != layout.strides() {
+                    let (found, found_strides) = (own.shape().to_vec(), own.strides().to_vec());
+                    let (expected, expected_strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+                    let error =
+                        LayoutError::LayoutMismatch { found, found_strides, expected, expected_strides };
+                    return Err(raise(Error::new("", "graph", error).at_argument(at)));
+                }
+                if !read_only {
+                    check_writable(array.read_only)?;
+                }
+                given.add(array, *read_only)
+            }
+        }
+    }
+
+    /// What the body gets in its place.
+    pub(super) fn inside<'py>(&self, py: Python<'py>, inside: &mut Inside<'_>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Several(all, kind) => {
+                let all = all.iter().map(|one| one.inside(py, inside)).collect::<PyResult<_>>()?;
+                kind.over(py, all)
+            }
+            Self::Number(element) => {
+                let number = inside.numbers.next().ok_or_else(missing)?;
+                Ok(Bound::new(py, Varying::new(number, *element))?.into_any())
+            }
+            Self::Array { dtype, read_only, .. } => {
+                let elements = match read_only {
+                    true => hold(&inside.reads.next().ok_or_else(missing)?),
+                    false => hold(&inside.writes.next().ok_or_else(missing)?),
+                };
+                let bytes = DeviceNDArray::new(elements, DType::bytes(dtype.size()));
+                let array = bytes.at(&bytes.layout()?, dtype.clone_ref(py))?;
+                let array = if *read_only { array.into_read_only() } else { array };
+                Ok(Bound::new(py, array)?.into_any())
+            }
+        }
+    }
+}
+
+/// The device of the first array among the arguments of a launch.
+pub(super) fn first_device(arguments: &Bound<'_, PyTuple>) -> PyResult<Option<gpumem::Device>> {
+    fn find(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Option<gpumem::Device>> {
+        check_depth(depth)?;
+        if let Ok(array) = object.cast::<DeviceNDArray>() {
+            return each!(&array.get().elements, array => array.device().cloned()).map(Some).map_err(raise);
+        }
+        let members = Sequence::of(object).map(|(_, members)| members).unwrap_or_default();
+        for member in &members {
+            if let Some(device) = find(member, depth + 1)? {
+                return Ok(Some(device));
+            }
+        }
+        Ok(None)
+    }
+    find(arguments.as_any(), 0)
+}
+
+/// The type of a number of each launch: one that NumPy knows by a type or a name, or that of a number.
+fn number_type(object: &Bound<'_, PyAny>) -> PyResult<ElementType> {
+    let numpy = object.py().import("numpy")?;
+    let is_python = object.is_instance_of::<PyBool>()
+        || object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>();
+    let named = if object.is_instance(&numpy.getattr("generic")?)? {
+        object.getattr("dtype")?
+    } else if is_python {
+        object.get_type().into_any()
+    } else if object.is_instance_of::<PyType>()
+        || object.is_instance_of::<PyString>()
+        || object.is_instance(&numpy.getattr("dtype")?)?
+    {
+        object.clone()
+    } else {
+        let text = "a graph is recorded with device arrays, types of numbers, numbers, and lists and tuples of them";
+        return Err(PyTypeError::new_err(format!("{text}, not with {}", object.get_type().name()?)));
+    };
+    let dtype = DType::parse(object.py(), Some(&named))?;
+    let none = || PyTypeError::new_err(format!("{named} is not a type of numbers"));
+    dtype.number().ok_or_else(none)
+}
