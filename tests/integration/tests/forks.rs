@@ -7,11 +7,13 @@ use gpumem::{
     kernel::{
         ConstantArray, In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items,
     },
-    memory::{Trim, named},
+    memory::{Pool, TrackingResource, Trim, named},
+    ops::ArrayOps,
     trace::{RecorderOptions, ReplayOptions, Trace},
 };
 use ndarray::{Array1, Ix1};
 use std::{
+    any::TypeId,
     future::Future,
     pin::pin,
     sync::atomic::{AtomicBool, Ordering},
@@ -351,4 +353,77 @@ fn a_child_may_leave_the_recording_that_it_was_forked_in() {
         }
         end.store(true, Ordering::Relaxed);
     });
+}
+
+/// Tells threads that they can end, also after a panic.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Other threads hold the locks that these calls would take nearly all the time.
+#[test]
+fn a_child_asks_for_what_other_threads_hold() {
+    let device = Device::open("host").unwrap();
+    let things = Things::new(&device);
+    let kept = || device.kept::<u8>(TypeId::of::<u8>(), || Ok(1));
+    let kind = gpumem::MemoryKind::Device;
+    let tracking = TrackingResource::new(std::sync::Arc::new(Pool::new(
+        device.driver_memory(),
+        device.pool_options(kind),
+    )));
+    let end = AtomicBool::new(false);
+    let busy = |work: &(dyn Fn() + Sync)| {
+        while !end.load(Ordering::Relaxed) {
+            work();
+        }
+    };
+    thread::scope(|scope| {
+        let _ending = Ending(&end);
+        scope.spawn(|| busy(&|| assert!(things.stream.submission_index() > 0)));
+        scope.spawn(|| busy(&|| assert!(kept().is_ok())));
+        scope.spawn(|| busy(&|| drop((tracking.live(), tracking.leak_report(), device.take_errors()))));
+        for _ in 0..60 {
+            in_a_child(|| {
+                check(things.stream.submission_index() == 0, "the index of a stream")?;
+                check(is_forked(kept()) && is_forked(things.array.sum()), "kernels that are kept")?;
+                let errors = device.take_errors();
+                check(errors.len() == 1 && is_forked(Err::<(), _>(errors[0].clone())), "errors")?;
+                check(tracking.live().is_empty() && tracking.leak_report().is_empty(), "a resource")?;
+                let _ = (format!("{tracking:?}"), device.counters(), device.pending_frees());
+                check(is_forked(device.memory_report()), "a report")?;
+                check(is_forked(device.memory_resource(kind)), "the resource of a device")
+            });
+        }
+    });
+}
+
+#[test]
+fn a_child_cannot_go_on_with_a_recording() {
+    let device = Device::open("host").unwrap();
+    let recorded = device.record((gpumem::writes::<u32, _>(LEN),), |stream, (mut x,)| {
+        let end = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // Holds the lock of the recording nearly all the time.
+            scope.spawn(|| {
+                while !end.load(Ordering::Relaxed) {
+                    assert!(stream.device_array::<u8, _>(1).is_ok());
+                }
+            });
+            let _ending = Ending(&end);
+            for _ in 0..60 {
+                in_a_child(|| {
+                    check(is_forked(stream.device_array::<u8, _>(1)), "an array")?;
+                    check(is_forked(stream.fill(&mut x, 1)), "a fill")?;
+                    check(is_forked(stream.to_device(&[1u32; 3])), "elements of the host")?;
+                    check(is_forked(stream.copy_to_host(&x)), "a result")
+                });
+            }
+        });
+        Ok(())
+    });
+    assert!(recorded.is_ok());
 }

@@ -62,7 +62,7 @@ impl<B: Backend> DeviceContext<B> {
             origin: ProcessGuard::current(),
             events: EventPool::new(),
             foreign_timelines: ForeignTimelinePool::new(),
-            errors: ErrorQueue(PlainMutex::new(Rank::Errors, VecDeque::new())),
+            errors: ErrorQueue::new(),
             counters: Arc::default(),
             recorder: Recorder::default(),
             timelines: PlainMutex::new(Rank::Timelines, Vec::new()),
@@ -258,24 +258,40 @@ const ERRORS: usize = 64;
 
 /// Errors of a `Drop` or of a callback, until `Device::take_errors` takes them. Never returned from an unrelated call.
 #[derive(Debug)]
-pub struct ErrorQueue(PlainMutex<VecDeque<Error>>);
+pub struct ErrorQueue {
+    /// In a forked child a thread of the parent may hold the lock for ever, and that of a subscriber.
+    origin: ProcessGuard,
+    queue: PlainMutex<VecDeque<Error>>,
+}
 
 impl ErrorQueue {
-    /// Adds an error; a full queue drops its oldest.
+    fn new() -> Self {
+        let queue = PlainMutex::new(Rank::Errors, VecDeque::new());
+        Self { origin: ProcessGuard::current(), queue }
+    }
+
+    /// Adds an error; a full queue drops its oldest. Does nothing in a forked child.
     pub fn push(&self, error: Error) {
+        if !self.origin.is_valid() {
+            return;
+        }
         // A panic of the subscriber ends here. Callers are destructors and loops over several failures: unwinding would skip waits for
         // memory that the user has lent.
         let _ = user_code::run(|| tracing::error!(%error, "no call could return this error"));
         // After the message, which runs code of the subscriber; the oldest error is dropped without the lock.
-        let mut queue = self.0.lock();
+        let mut queue = self.queue.lock();
         let oldest = if queue.len() >= ERRORS { queue.pop_front() } else { None };
         queue.push_back(error);
         drop(queue);
         drop(oldest);
     }
 
+    /// Takes the errors out; in a forked child there are none.
     pub fn take(&self) -> Vec<Error> {
+        if !self.origin.is_valid() {
+            return Vec::new();
+        }
         // The errors are given to the caller: nothing is dropped under the lock.
-        self.0.lock().drain(..).collect()
+        self.queue.lock().drain(..).collect()
     }
 }

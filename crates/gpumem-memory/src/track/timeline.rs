@@ -154,9 +154,9 @@ impl<B: Backend> Timeline<B> {
         self.survives_faults
     }
 
-    /// The last submission index given out.
+    /// The last submission index given out; 0 in a forked child, where a thread of the parent may hold the lock for ever.
     pub fn last_submission(&self) -> u64 {
-        self.queue.lock().submission
+        if self.context.origin.is_valid() { self.queue.lock().submission } else { 0 }
     }
 
     /// The first submission that is not known to be done.
@@ -454,9 +454,9 @@ impl<B: Backend> Timeline<B> {
 
 impl<B: Backend> Drop for Timeline<B> {
     fn drop(&mut self) {
-        if let Some(error) = self.failed.untold(u64::MAX)
-            && self.context.is_usable()
+        if self.context.is_usable()
             && !self.is_stale()
+            && let Some(error) = self.failed.untold(u64::MAX)
         {
             self.context.leave_failure(error);
         }

@@ -26,13 +26,15 @@ impl<B: Backend> Device<B> {
     /// keep the device open.
     ///
     /// # Errors
-    /// Returns the error of `make`; nothing is kept then.
+    /// Returns the error of `make`; nothing is kept then. Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child
+    /// of the process that opened the device.
     #[doc(hidden)]
     pub fn kept<V: Clone + Send + Sync + 'static>(
         &self,
         key: TypeId,
         make: impl FnOnce() -> Result<V>,
     ) -> Result<V> {
+        self.core().check_process("load")?;
         let values = &self.0.kept.0;
         if let Some(value) = values.lock().get(&key).and_then(|value| value.downcast_ref::<V>()) {
             return Ok(value.clone());

@@ -68,7 +68,8 @@ impl<B: Backend> Stream<B> {
         self.0.timeline.kind()
     }
 
-    /// Returns the index of the last submission: how much has been enqueued. For tests and traces.
+    /// Returns the index of the last submission: how much has been enqueued; 0 in a forked child. For tests and
+    /// traces.
     pub fn submission_index(&self) -> u64 {
         self.0.timeline.last_submission()
     }
