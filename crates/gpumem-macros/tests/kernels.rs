@@ -484,6 +484,33 @@ fn truth_values_are_elements_of_all_arrays() {
     });
 }
 
+/// Three variables of the most bytes that one may have.
+#[gpumem::kernel]
+fn large_variables(y: gpumem::kernel::Own<f32>) {
+    let mut a = local::<f32>([131_072]);
+    let mut b = local::<f32>([131_072]);
+    let mut c = local::<f32>([131_072]);
+    let at = global_id(0);
+    a[at] = y[own()];
+    b[131_071 - at] = a[at] + 1.0;
+    c[at] = b[131_071 - at] + a[131_071];
+    y[own()] = c[at] + b[0];
+}
+
+/// The thread that launches takes part.
+#[test]
+fn threads_have_room_for_variables() {
+    let launch = || {
+        let (device, stream) = host();
+        let mut y = stream.to_device(&[1.0f32; 64]).unwrap();
+        let kernel = large_variables().load(&device).unwrap();
+        kernel.launch(&stream, &config_for_items(64, 1), (&mut y,)).unwrap();
+        back(&stream, &y)
+    };
+    let found = std::thread::Builder::new().stack_size(8 << 20).spawn(launch).unwrap().join().unwrap();
+    assert_eq!(found, [2.0; 64]);
+}
+
 #[test]
 fn an_operation_is_the_function_of_the_type() {
     expect(features::operations_by_name(), |_| (0..32).sum());

@@ -2,6 +2,7 @@
 
 use super::{Engine, Queue, tell};
 use crate::sync::{lock, sleep};
+use gpumem_core::HostFunction;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -56,12 +57,13 @@ impl Pool {
         engine.counters().workers.up();
         let name = format!("gpumem:h{}", engine.ordinal());
         let ours = Arc::clone(engine);
-        let started = thread::Builder::new().name(name).spawn(move || {
-            if let Some(pool) = ours.pool() {
-                pool.work();
-            }
-            ours.counters().workers.down();
-        });
+        let started =
+            thread::Builder::new().name(name).stack_size(HostFunction::STACK_BYTES).spawn(move || {
+                if let Some(pool) = ours.pool() {
+                    pool.work();
+                }
+                ours.counters().workers.down();
+            });
         if let Err(why) = started {
             engine.counters().workers.down();
             let mut state = lock(&self.state);

@@ -1,7 +1,7 @@
 //! The threads that groups run on.
 
 use crate::simt::group_batch::Batch;
-use gpumem_core::{NonBlockingContext, process::PerProcess};
+use gpumem_core::{HostFunction, NonBlockingContext, process::PerProcess};
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::{
     ops::Range,
@@ -14,7 +14,11 @@ use std::{
 /// Our own, because rayon's global pool panics where the system has no threads for it. A forked child has none of its parent's
 /// threads, and would wait for them for ever.
 static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new(|| {
-    ThreadPoolBuilder::new().thread_name(|index| format!("gpumem-simt-{index}")).build().ok()
+    ThreadPoolBuilder::new()
+        .thread_name(|index| format!("gpumem-simt-{index}"))
+        .stack_size(HostFunction::STACK_BYTES)
+        .build()
+        .ok()
 });
 
 /// Parts of a launch for each thread: enough that threads which are late are made up for.
