@@ -92,8 +92,8 @@ pub use foreign::{Bool, CudaArrayInterface, DescrField, ElementKind, ElementType
 pub use gpumem_layout::layout;
 pub use gpumem_memory::track::DeviceCounters;
 pub use graph::{
-    Graph, GraphArgument, GraphArguments, GraphParameter, GraphParameters, GraphReport, GraphResults,
-    ReadForm, Reads, Value, Varying, WriteForm, Writes, reads, writes,
+    Graph, GraphArgument, GraphArguments, GraphMemory, GraphParameter, GraphParameters, GraphReport,
+    GraphResults, ReadForm, Reads, Value, Varying, WriteForm, Writes, reads, writes,
 };
 pub use interchange::{
     CudaArrayDestination, CudaArraySource, DlpackTensor, HasCudaArrayInterface, ImportedArray, Loan,

@@ -61,6 +61,8 @@ pub type Event<B = AnyBackend> = rt::Event<B>;
 pub type Scope<'scope, 'env, B = AnyBackend> = rt::Scope<'scope, 'env, B>;
 /// Work that was recorded once and is launched often, made by [`Device::record`](rt::Device::record).
 pub type Graph<P, R, B = AnyBackend> = rt::Graph<P, R, B>;
+/// One block for the temporaries of several graphs: [`Device::record_in`](rt::Device::record_in).
+pub type GraphMemory<B = AnyBackend> = rt::GraphMemory<B>;
 /// A number that each launch of a graph gives anew, as the body of the graph sees it.
 pub type Varying<T, B = AnyBackend> = rt::Varying<T, B>;
 /// A recording of the memory operations of a device, until it is [finished](rt::trace::Recording::finish).

@@ -1,7 +1,7 @@
 //! One launch of a graph.
 
 use super::{
-    Inner,
+    GraphMemory, Inner,
     arguments::{Parameter, Places, check_memory, lowest},
     executables::Executable,
     nested,
@@ -52,10 +52,11 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
     let recording = stream.device().recording();
     let made = plan.results.iter().map(|result| allocate(stream, result)).collect::<Result<_>>()?;
     // A recording has its own memory for the temporaries.
-    let of_recording = plan.arena.as_ref().filter(|_| recording.is_some());
-    let arena = of_recording
-        .map(|arena| Allocation::new(stream.device(), OPERATION, arena.len(), plan.arena_align))
-        .transpose()?;
+    let arena = match (plan.report.arena_bytes, recording) {
+        (0, _) => None,
+        (bytes, Some(_)) => Some(Allocation::new(stream.device(), OPERATION, bytes, plan.arena_align)?),
+        (_, None) => plan.shared.as_ref().and_then(GraphMemory::block),
+    };
     let bound = Bound { plan, places, made, arena: arena.as_ref().or(plan.arena.as_ref()) };
     let mut numbers = inner.numbers.iter();
     let results = inner.results.bind(&mut Binder(&mut |memory| {

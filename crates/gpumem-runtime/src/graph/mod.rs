@@ -11,6 +11,7 @@ mod capture;
 mod edges;
 mod executables;
 mod launch;
+mod memory;
 mod nested;
 mod plan;
 mod results;
@@ -26,6 +27,7 @@ pub use arguments::{
     GraphArgument, GraphArguments, GraphParameter, GraphParameters, ReadForm, Reads, WriteForm, Writes,
     reads, writes,
 };
+pub use memory::GraphMemory;
 use results::Binder;
 pub use results::GraphResults;
 pub use varying::{UntypedNumber, UntypedValue, Value, Varying};
@@ -47,8 +49,8 @@ use std::{
 /// Work that was recorded once and is launched often, with other arrays each time: [`Device::record`]. Cloning it is cheap and gives
 /// the same graph.
 ///
-/// It keeps one block of memory for its temporaries, so its launches run one after the other, on whichever streams. Dropping it
-/// never waits.
+/// It keeps one block of memory for its temporaries, or shares [one](GraphMemory), so its launches run one after the other, on
+/// whichever streams. Dropping it never waits.
 #[must_use = "a graph does nothing before it is launched"]
 pub struct Graph<P, R, B: Backend> {
     inner: Arc<Inner<R, B>>,
@@ -148,6 +150,44 @@ impl<B: Backend> Device<B> {
         like: A,
         body: impl for<'g> FnOnce(&'g Stream<B>, A::Inside<'g>) -> Result<R>,
     ) -> Result<Graph<A::Form, R, B>> {
+        self.record_with(None, like, body)
+    }
+
+    /// As [`record`](Self::record), with the temporaries in memory that several graphs share: it is as large as the largest of them
+    /// needs, and launches of these graphs run one after the other.
+    ///
+    /// ```
+    /// # use gpumem_runtime::{GraphMemory, reads}; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let memory = GraphMemory::new(&device);
+    /// let reversed = |len: usize| {
+    ///     device.record_in(&memory, (reads::<u32, _>(len),), |stream, (x,)| {
+    ///         let inside = stream.to_device(&x.slice(ndarray::s![..;-1])?)?;
+    ///         stream.copy_to_host(&inside)
+    ///     })
+    /// };
+    /// let (short, long) = (reversed(3)?, reversed(1000)?); // 4000 bytes for both
+    /// # let (stream, x) = (device.stream()?, device.to_device(&[1, 2, 3u32])?);
+    /// assert_eq!(short.launch(&stream, (&x,))?.view()?.to_vec(), [3, 2, 1]);
+    /// # drop(long); Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`record`](Self::record), and [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) for memory of another device.
+    pub fn record_in<A: GraphParameters<B>, R: GraphResults<B>>(
+        &self,
+        memory: &GraphMemory<B>,
+        like: A,
+        body: impl for<'g> FnOnce(&'g Stream<B>, A::Inside<'g>) -> Result<R>,
+    ) -> Result<Graph<A::Form, R, B>> {
+        self.record_with(Some(memory), like, body)
+    }
+
+    fn record_with<A: GraphParameters<B>, R: GraphResults<B>>(
+        &self,
+        memory: Option<&GraphMemory<B>>,
+        like: A,
+        body: impl for<'g> FnOnce(&'g Stream<B>, A::Inside<'g>) -> Result<R>,
+    ) -> Result<Graph<A::Form, R, B>> {
         const OPERATION: &str = "record";
         let core = self.core();
         core.check(OPERATION)?;
@@ -187,7 +227,7 @@ impl<B: Backend> Device<B> {
             }
             Ok(memory.clone())
         }))?;
-        let plan = Plan::new(self, recorded, signature, &regions)?;
+        let plan = Plan::new(self, recorded, signature, &regions, memory)?;
         let executables = Executables::new();
         let inner = Inner { plan, executables, results, numbers, device: self.share(), generation };
         Ok(Graph { inner: Arc::new(inner), parameters: PhantomData })

@@ -1,7 +1,7 @@
 //! From a recording to what each launch does.
 
 use super::{
-    GraphReport,
+    GraphMemory, GraphReport,
     arena::{self, Temporary},
     arguments::Signature,
 };
@@ -59,7 +59,9 @@ pub(super) struct Plan<B: Backend> {
     pub(super) writes: Vec<Option<bool>>,
     /// Whether a copy or a kernel reads the region.
     pub(super) reads: Vec<bool>,
+    /// Memory for the temporaries, if the graph has its own.
     pub(super) arena: Option<AllocationRef<B>>,
+    pub(super) shared: Option<GraphMemory<B>>,
     /// What its address is a multiple of.
     pub(super) arena_align: usize,
     pub(super) constants: Option<Arc<FrozenMemory<B>>>,
@@ -89,6 +91,7 @@ impl<B: Backend> Plan<B> {
         recorded: Recorded<B>,
         signature: Signature,
         results: &[usize],
+        shared: Option<&GraphMemory<B>>,
     ) -> Result<Self> {
         let Recorded { mut regions, steps, .. } = recorded;
         let uses = Uses::of(&steps, regions.len());
@@ -130,7 +133,11 @@ impl<B: Backend> Plan<B> {
         let bytes =
             gather(&regions, &constants, &mut homes).map_err(|bytes| no_room(device, bytes, "host"))?;
         let temporary_bytes = all.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
-        let arena = (arena_bytes > 0).then(|| Allocation::new(device, OPERATION, arena_bytes, align));
+        let arena = match shared {
+            _ if arena_bytes == 0 => None,
+            Some(shared) => shared.reserve(device, arena_bytes, align).map(|()| None)?,
+            None => Some(Allocation::new(device, OPERATION, arena_bytes, align)?),
+        };
         let results = results.iter().map(|region| result(&regions, &steps, *region)).collect();
         // The bytes are gathered, and the frozen memory is listed.
         regions.iter_mut().for_each(|region| region.content = Content::Unknown);
@@ -142,7 +149,8 @@ impl<B: Backend> Plan<B> {
                 ..GraphReport::of(&steps)
             },
             results,
-            arena: arena.transpose()?,
+            arena,
+            shared: shared.cloned(),
             arena_align: align,
             constants: upload(device, &bytes)?.map(FrozenMemory::new),
             frozen,

@@ -5,7 +5,7 @@ use super::tools::{elements, fail, load, same};
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_kernel::{Kernel, Own, Slice, Value, config_for_items};
-use gpumem_runtime::{DeviceView, Varying, reads, writes};
+use gpumem_runtime::{DeviceView, GraphMemory, Varying, reads, writes};
 use ndarray::{Array1, Ix1, s};
 use std::thread;
 
@@ -24,6 +24,7 @@ cases! { Level::Graphs;
     graphs_are_recorded_in_graphs,
     a_graph_in_a_graph_takes_parts_and_numbers,
     results_are_made_by_the_body,
+    graphs_share_memory,
 }
 
 type Axpy = (f32, Slice<f32>, Own<f32>);
@@ -327,5 +328,38 @@ fn results_are_made_by_the_body<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (high, low) = graph.launch(&stream, ())?;
     same(high.copy_to_host()?.view(), Array1::from(vec![2, 3, 4]).view());
     same(low.copy_to_host()?.view(), Array1::from(vec![1]).view());
+    Ok(())
+}
+
+fn graphs_share_memory<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let (memory, streams) = (GraphMemory::new(device), [device.stream()?, device.stream()?]);
+    let graph = |len: usize| {
+        device.record_in(&memory, (reads::<u32, _>(len),), |stream, (x,)| {
+            let inside = stream.to_device(&x.slice(s![..;-1])?)?;
+            stream.copy_to_host(&inside)
+        })
+    };
+    // The second one makes the memory grow while the first one runs, the third one fits.
+    let first = graph(1000)?;
+    let x = device.to_device(&Array1::from(elements::<u32>(5000)))?;
+    let mut all = Vec::new();
+    lab.delay(&streams[0])?;
+    all.push((1000, first.launch(&streams[0], (&x.slice(s![..1000])?,))?));
+    let (second, third) = (graph(5000)?, graph(10)?);
+    for round in 0..10 {
+        let stream = &streams[round % 2];
+        if round % 4 == 0 {
+            lab.delay(stream)?;
+        }
+        all.push((5000, second.launch(stream, (&x,))?));
+        all.push((10, third.launch(stream, (&x.slice(s![..10])?,))?));
+        all.push((1000, first.launch(stream, (&x.slice(s![..1000])?,))?));
+    }
+    drop((memory, first, second, third));
+    for (len, found) in all {
+        let expected = Array1::from(elements::<u32>(5000));
+        same(found.view()?, expected.slice(s![..len;-1]));
+    }
     Ok(())
 }

@@ -9,7 +9,7 @@ const LISTS: [&str; 4] = [
     include_str!("../../../../xtask/api/gpumem-collectives.txt"),
 ];
 /// What has devices, streams or arrays to work with.
-const OF: [&str; 22] = [
+const OF: [&str; 23] = [
     "Stream",
     "Device",
     "ArrayBase",
@@ -19,6 +19,7 @@ const OF: [&str; 22] = [
     "IpcArray",
     "Event",
     "Graph",
+    "GraphMemory",
     "Scope",
     "Kernel",
     "KernelDef",

@@ -15,7 +15,7 @@ use gpumem_kernel::{
     config_for_items,
 };
 use gpumem_runtime::{
-    ArrayBase, DeviceArray, InterchangeStream, Order, Storage,
+    ArrayBase, DeviceArray, GraphMemory, InterchangeStream, Order, Storage,
     trace::{RecorderOptions, ReplayOptions},
     writes,
 };
@@ -62,6 +62,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     // There is none of a recording.
     ("Event", "completed elapsed_since query synchronize"),
     ("Graph", "device dot report"),
+    ("GraphMemory", "new"),
     ("Scope", "mapped pinned stream"),
     ("Kernel", "name"),
     (
@@ -300,6 +301,10 @@ fn devices() -> Vec<(&'static str, Row)> {
         ("Device::to_device", Refused(|c| c.device().to_device(&[1.0_f32]).map(drop))),
         ("Device::synchronize", Refused(|c| c.device().synchronize())),
         ("Device::record", Refused(|c| c.device().record((), |_, ()| Ok(())).map(drop))),
+        (
+            "Device::record_in",
+            Refused(|c| c.device().record_in(&GraphMemory::new(c.device()), (), |_, ()| Ok(())).map(drop)),
+        ),
         (
             "Device::replay_memory",
             Refused(|c| {
