@@ -70,9 +70,22 @@ template <class T> GPUMEM_DEVICE T sub(T a, T b) {
     typedef typename limits<T>::bits bits;
     return (T)((bits)a - (bits)b);
 }
+// A factor. Where AMD's compiler knows that both have the upper bits of a signed number of 24 bits, it multiplies in as many, also where
+// the 64 bits of the product are those of numbers without signs. Of the result of an `asm` it knows nothing.
+template <class T> GPUMEM_DEVICE T factor(T a) {
+#if GPUMEM_AMD
+    const bool is_short = sizeof(T) == 8 && (u64)a >> 32 == 0, is_small = (u64)a >> 31 == 0;
+    u32 low = (u32)a;
+    if (__builtin_constant_p(is_short) && is_short && !(__builtin_constant_p(is_small) && is_small)) {
+        asm("" : "+v"(low));
+        return (T)low;
+    }
+#endif
+    return a;
+}
 template <class T> GPUMEM_DEVICE T mul(T a, T b) {
     typedef typename limits<T>::bits bits;
-    return (T)((bits)a * (bits)b);
+    return (T)((bits)factor(a) * (bits)factor(b));
 }
 template <class T> GPUMEM_DEVICE T neg(T a) { return sub((T)0, a); }
 template <class T> GPUMEM_DEVICE bool divides(T a, T b) {

@@ -28,7 +28,8 @@ pub(super) fn is_plain(operator: &str, info: &TypeInfo) -> bool {
         Form::Wrapping | Form::Integer if matches!(operator, "&" | "|" | "^") => {
             info.form == Form::Wrapping || is_wide(info)
         }
-        Form::Wrapping => matches!(operator, "+" | "-" | "*"),
+        // A compiler gets products of 64 bits wrong: see `factor` in `arithmetic.hpp`.
+        Form::Wrapping => matches!(operator, "+" | "-") || operator == "*" && info.name == "u32",
         _ => false,
     }
 }
