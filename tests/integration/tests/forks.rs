@@ -427,3 +427,33 @@ fn a_child_cannot_go_on_with_a_recording() {
     });
     assert!(recorded.is_ok());
 }
+
+#[test]
+fn a_child_freezes_arrays_of_its_own() {
+    let device = Device::open("host").unwrap();
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Others hold the lock of the table of frozen memory again and again.
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut array = device.device_array::<u8, _>(1).unwrap();
+                while !end.load(Ordering::Relaxed) {
+                    let frozen = array.freeze().map_err(|(_, error)| error).unwrap();
+                    array = frozen.try_into_array().unwrap_or_else(|_| unreachable!());
+                }
+            });
+        }
+        let forking = scope.spawn(|| {
+            for _ in 0..100 {
+                in_a_child(|| {
+                    let device = Device::open("host").map_err(|_| "open")?;
+                    let frozen = device.device_array::<u8, _>(1).map(|array| array.freeze().is_ok());
+                    check(frozen.is_ok_and(|is_frozen| is_frozen), "freeze")
+                });
+            }
+        });
+        let forked = forking.join();
+        end.store(true, Ordering::Relaxed);
+        forked.unwrap();
+    });
+}
