@@ -1,7 +1,7 @@
 //! Arrays that nothing writes any more, which graphs may keep.
 
 use super::{ArrayBase, DeviceArray, Frozen, FrozenArray};
-use crate::device::FrozenMemory;
+use crate::{device::FrozenMemory, foreign::own};
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
 use ndarray::Dimension;
 use std::sync::Arc;
@@ -35,7 +35,10 @@ impl<T: Element, D: Dimension, B: Backend> DeviceArray<T, D, B> {
         const OPERATION: &str = "freeze";
         let memory = &self.memory;
         memory.check(OPERATION)?;
-        if memory.len() > 0 && (!memory.is_owned() || memory.may_get_other_handles()) {
+        // Who uses memory on no stream has it by a loan alone: the host.
+        let may_others_write =
+            || !memory.is_owned() || memory.may_get_other_handles() || own::is_lent(memory);
+        if memory.len() > 0 && may_others_write() {
             let why = "others may write its memory; freeze a copy";
             return Err(memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }

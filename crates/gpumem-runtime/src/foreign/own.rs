@@ -109,6 +109,16 @@ pub(crate) fn note_end<B: Backend>(memory: &Allocation<B>) {
     drop(gone);
 }
 
+/// Whether memory is lent at this moment, to whomever.
+pub(crate) fn is_lent<B: Backend>(memory: &Allocation<B>) -> bool {
+    let table = table();
+    if table.count.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    let lent = table.lent.lock();
+    places(memory).any(|(start, _)| lent.contains_key(&(start, memory.id())))
+}
+
 /// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
 /// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
 /// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
