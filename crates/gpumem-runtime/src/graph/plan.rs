@@ -103,8 +103,9 @@ impl<B: Backend> Plan<B> {
             number.region.into_iter().for_each(|region| homes[region] = Home::Number(at));
         }
         let mut frozen = Vec::new();
-        for (region, home) in regions.iter().zip(&mut homes) {
-            if let Content::Frozen(owner) = &region.content {
+        for ((region, home), lives) in regions.iter().zip(&mut homes).zip(&uses.lives) {
+            // Memory of work that was refused in the end is not kept.
+            if let (Content::Frozen(owner), Some(_)) = (&region.content, lives) {
                 *home = Home::Frozen(frozen.len());
                 // Memory of this device has an owner of its backend.
                 frozen.extend(owner.clone().downcast::<FrozenMemory<B>>().ok());
