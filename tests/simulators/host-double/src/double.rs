@@ -4,13 +4,16 @@
 //! on a GPU: through page-locked blocks, in pieces, with several driver calls. The double can do neither, and it
 //! refuses to be handed memory of the caller that is not page-locked.
 
-use crate::Script;
+use crate::{
+    Script,
+    graph::{Call, Capture, invalid},
+};
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CollectiveLibrary, CompileOptions, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error, ErrorKind,
-    EventOptions, Fill, HostFuture, KernelArguments, KernelSource, LaunchConfig, LoadError, Location,
-    MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space, Stream, StreamKind, StreamOptions,
-    StridedCopy,
+    EventOptions, ExecutableGraph, Fill, GraphNode, HostFuture, KernelArguments, KernelSource, LaunchConfig,
+    LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space, Stream,
+    StreamKind, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -53,6 +56,8 @@ pub struct DoubleOptions {
     /// A library of collective operations that works on its streams. Then it has no futures, and does not go on after a
     /// failure, as a GPU.
     pub collective_library: Option<CollectiveLibrary>,
+    /// Whether it captures graphs, as CUDA.
+    pub captures: bool,
 }
 
 impl Default for DoubleOptions {
@@ -66,6 +71,7 @@ impl Default for DoubleOptions {
             frees_late: false,
             ignores_waits: false,
             collective_library: None,
+            captures: false,
         }
     }
 }
@@ -83,6 +89,7 @@ struct Inner {
     /// Bytes of page-locked memory that there may be.
     page_locked: u64,
     ignores_waits: bool,
+    captures: bool,
     /// What its streams answer when they are asked whether they are captured.
     is_capturing: AtomicBool,
     /// Blocks that were released and are not free yet, the oldest first.
@@ -97,6 +104,7 @@ pub struct DoubleStream {
     device: DoubleDevice,
     host: gpumem_host::Stream,
     kind: StreamKind,
+    capture: Mutex<Option<Capture>>,
 }
 
 /// The stream that a handle means on this thread.
@@ -121,6 +129,7 @@ impl Deref for Meant<'_> {
 pub struct DoubleEvent {
     device: DoubleDevice,
     host: Event,
+    capture: Mutex<Option<Capture>>,
 }
 
 thread_local! {
@@ -158,6 +167,7 @@ impl Double {
             script,
             page_locked: options.page_locked,
             ignores_waits: options.ignores_waits,
+            captures: options.captures,
             is_capturing: AtomicBool::new(false),
             late: Mutex::default(),
             locked,
@@ -186,7 +196,7 @@ impl DoubleDevice {
         self.0.locked.lock().clone()
     }
 
-    fn call(&self, operation: &'static str) -> Result<()> {
+    pub(crate) fn call(&self, operation: &'static str) -> Result<()> {
         self.0.script.call(&self.0.host, operation)
     }
 
@@ -244,6 +254,12 @@ fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
 }
 
 impl DoubleStream {
+    /// Whether the call is captured, and not done.
+    fn captured(&self, call: impl FnOnce() -> Call) -> bool {
+        let mut capture = self.capture.lock();
+        capture.as_mut().map(|capture| capture.push(call())).is_some()
+    }
+
     fn host(&self) -> Meant<'_> {
         let options = StreamOptions { kind: self.kind, ..StreamOptions::default() };
         match self.kind {
@@ -390,20 +406,20 @@ unsafe impl DriverDevice<Double> for DoubleDevice {
     fn create_stream(&self, options: &StreamOptions) -> Result<DoubleStream> {
         self.call("create_stream")?;
         let host = self.host().create_stream(options)?;
-        Ok(DoubleStream { device: self.clone(), host, kind: options.kind })
+        Ok(DoubleStream { device: self.clone(), host, kind: options.kind, capture: Mutex::default() })
     }
 
     unsafe fn wrap_stream(&self, raw: RawStream) -> Result<DoubleStream> {
         self.call("wrap_stream")?;
         // SAFETY: as above.
         let host = unsafe { self.host().wrap_stream(raw)? };
-        Ok(DoubleStream { device: self.clone(), host, kind: StreamKind::New })
+        Ok(DoubleStream { device: self.clone(), host, kind: StreamKind::New, capture: Mutex::default() })
     }
 
     fn create_event(&self, options: EventOptions) -> Result<DoubleEvent> {
         self.call("create_event")?;
         let host = self.host().create_event(options)?;
-        Ok(DoubleEvent { device: self.clone(), host })
+        Ok(DoubleEvent { device: self.clone(), host, capture: Mutex::default() })
     }
 }
 
@@ -416,10 +432,46 @@ unsafe impl Stream<Double> for DoubleStream {
     }
 
     forward! {
-        unsafe fn fill(fill: &Fill) -> Result<()>, after "fill";
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>, after "prefetch";
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>, after "enqueue_future";
-        unsafe fn launch(kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>, after "launch";
+    }
+
+    unsafe fn fill(&self, fill: &Fill) -> Result<()> {
+        self.call("fill")?;
+        if self.captured(|| Call::Fill(*fill)) {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { self.host().fill(fill) }
+    }
+
+    unsafe fn launch(&self, kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()> {
+        self.call("launch")?;
+        if self.captured(|| Call::Launch(kernel.clone(), *dims, Box::new(arguments.clone()))) {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { self.host().launch(kernel, dims, arguments) }
+    }
+
+    fn begin_capture(&self) -> Result<bool> {
+        if self.device.0.captures {
+            self.call("begin_capture")?;
+            *self.capture.lock() = Some(Capture::begin());
+        }
+        Ok(self.device.0.captures)
+    }
+
+    fn captured_node(&self) -> Result<GraphNode> {
+        let capture = self.capture.lock();
+        capture.as_ref().ok_or_else(|| invalid("captured_node", "nothing is captured"))?.node()
+    }
+
+    fn end_capture(&self, _: bool) -> Result<Box<dyn ExecutableGraph<Double>>> {
+        let capture = self.capture.lock().take();
+        self.call("end_capture")?;
+        let capture = capture.ok_or_else(|| invalid("end_capture", "nothing is captured"))?;
+        Ok(capture.end(&self.device))
     }
 
     fn destroy(self) -> Result<()> {
@@ -439,6 +491,9 @@ unsafe impl Stream<Double> for DoubleStream {
                 return Err(Error::new(NAME, "copy", ErrorKind::InvalidArgument { why }));
             }
         }
+        if self.captured(|| Call::Copy(*region)) {
+            return Ok(());
+        }
         // SAFETY: as above.
         unsafe { self.host().copy(region) }
     }
@@ -457,12 +512,21 @@ unsafe impl Stream<Double> for DoubleStream {
                 return Err(Error::new(NAME, "copy_strided", ErrorKind::InvalidArgument { why }));
             }
         }
+        if self.captured(|| Call::CopyStrided(copy.clone())) {
+            return Ok(());
+        }
         // SAFETY: as above.
         unsafe { self.host().copy_strided(copy) }
     }
 
     fn record(&self, event: &DoubleEvent) -> Result<()> {
         self.call("record")?;
+        let capture = self.capture.lock().clone();
+        let is_captured = capture.is_some();
+        *event.capture.lock() = capture;
+        if is_captured {
+            return Ok(());
+        }
         self.host().record(&event.host)
     }
 
@@ -471,6 +535,10 @@ unsafe impl Stream<Double> for DoubleStream {
         let (left, right) = (self.device.0.info.backend, event.device.0.info.backend);
         if left != right {
             return Err(Error::new(NAME, "wait", ErrorKind::BackendMismatch { left, right }));
+        }
+        if let Some(capture) = &*event.capture.lock() {
+            Capture::join(&mut self.capture.lock(), capture);
+            return Ok(());
         }
         if self.device.0.ignores_waits { Ok(()) } else { self.host().wait(&event.host) }
     }

@@ -23,6 +23,7 @@ macro_rules! forward {
 }
 
 mod double;
+mod graph;
 mod script;
 mod third_party;
 

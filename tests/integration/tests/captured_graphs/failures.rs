@@ -1,0 +1,63 @@
+//! What fails while a graph of the driver is made, changed and launched.
+
+use super::{LEN, device, grid, multiply_add};
+use gpumem_core::ErrorKind;
+use gpumem_runtime::{Device, DeviceArray, Graph, WriteForm, writes};
+use host_double::{Double, Trouble};
+use ndarray::Ix1;
+use std::collections::BTreeSet;
+
+pub(super) type Numbered = Graph<(WriteForm<i64, Ix1>, i64), DeviceArray<i64, Ix1, Double>, Double>;
+
+/// `x += a`, `z = a * x` on another stream, `x += a * z`. Returns `z`.
+pub(super) fn graph(device: &Device<Double>) -> Numbered {
+    let kernel = multiply_add().load(device).unwrap();
+    let graph = device.record((writes::<i64, _>(LEN), 0_i64), |stream, (mut x, a)| {
+        let other = stream.device().stream()?;
+        let one = stream.to_device(&[1_i64; LEN])?;
+        let mut z = other.device_array::<i64, _>(LEN)?;
+        kernel.launch(stream, &grid(), (&a, &one, &mut x))?;
+        kernel.launch(&other, &grid(), (&a, &x, &mut z))?;
+        kernel.launch(stream, &grid(), (&a, &z, &mut x))?;
+        Ok(z)
+    });
+    graph.unwrap()
+}
+
+#[test]
+fn a_launch_is_right_or_fails_as_a_whole() {
+    let (device, raw) = device();
+    let stream = device.stream().unwrap();
+    let mut struck = BTreeSet::new();
+    for call in 0..120 {
+        let (graph, mut x, mut value) = (graph(&device), device.to_device(&[0_i64; LEN]).unwrap(), 0);
+        device.synchronize().unwrap();
+        raw.script().begin(Some((call, Trouble::Refuse)));
+        for a in [1, 1, 2, 3] {
+            let launched = graph.launch(&stream, (&mut x, a));
+            let planned = raw.script().struck();
+            let Err(error) = launched else {
+                value = (value + a) * (a * a + 1);
+                continue;
+            };
+            // Each later call succeeds.
+            raw.script().begin(None);
+            struck.extend(planned);
+            match x.copy_to_host() {
+                Ok(found) => assert_eq!(found[LEN - 1], value, "call {call}: {error}"),
+                Err(poisoned) => {
+                    assert!(matches!(poisoned.kind(), ErrorKind::Poisoned { .. }), "{poisoned}");
+                    value = 5;
+                    stream.fill(&mut x, value).unwrap();
+                }
+            }
+        }
+        struck.extend(raw.script().struck());
+        raw.script().begin(None);
+        assert_eq!(x.copy_to_host().unwrap()[LEN - 1], value, "call {call}");
+        let _ = (stream.synchronize(), device.take_errors());
+    }
+    for call in ["begin_capture", "end_capture", "set_launch", "launch_graph"] {
+        assert!(struck.contains(call), "{call}: {struck:?}");
+    }
+}
