@@ -23,33 +23,31 @@ type Shared<B> = Arc<Mutex<Launchable<B>>>;
 #[derive(Debug)]
 pub(super) struct Launchable<B: Backend> {
     pub(super) graph: Box<dyn ExecutableGraph<B>>,
-    /// Each call with numbers among its arguments, by its place among all calls.
+    /// Each call with numbers among its arguments, by its place among all calls, in their order.
     nodes: Vec<(usize, GraphNode)>,
     /// One after the other. `None` if a part of them was not taken.
     numbers: Option<Vec<u8>>,
 }
 
 impl<B: Backend> Launchable<B> {
-    /// Gives the numbers of a launch to the driver, if they are others. Returns whether it has taken all.
-    pub(super) fn set_numbers(&mut self, values: &Values<'_, B>) -> bool {
+    /// Gives the numbers of a launch to the driver, if they are others.
+    /// Returns the error of the driver, which has taken a part of them.
+    pub(super) fn set_numbers(&mut self, values: &Values<'_, B>) -> Result<()> {
         let given = || values.numbers.iter().copied().flatten();
         if self.nodes.is_empty() || self.numbers.as_ref().is_some_and(|numbers| numbers.iter().eq(given())) {
-            return true;
+            return Ok(());
         }
         self.numbers = None;
-        for (at, node) in &self.nodes {
-            let Some(call) = values.plan.calls().nth(*at) else { return false };
-            let Command::Launch(launch) = &call.command else { return false };
+        let mut nodes = self.nodes.iter().peekable();
+        for (at, call) in values.plan.calls().enumerate() {
+            let node = nodes.next_if(|(own, _)| *own == at);
+            let (Some((_, node)), Command::Launch(launch)) = (node, &call.command) else { continue };
             let arguments = values.arguments(launch, &call.relocations);
             // SAFETY: the node is that of this launch, and the arguments differ from those that were captured in numbers.
-            let set = unsafe { self.graph.set_launch(*node, &launch.kernel, &launch.dims, &arguments) };
-            if let Err(error) = set {
-                tracing::warn!(%error, "a graph is enqueued call by call, because the driver did not take its numbers");
-                return false;
-            }
+            unsafe { self.graph.set_launch(*node, &launch.kernel, &launch.dims, &arguments)? };
         }
         self.numbers = Some(given().copied().collect());
-        true
+        Ok(())
     }
 }
 
@@ -119,17 +117,19 @@ impl<B: Backend> Executables<B> {
         }
         drop(kept);
         // Not under the lock: the driver takes a while. Two threads may both make one.
-        let made = make(device, values, arrivals);
-        let mut kept = self.kept.lock();
-        let made = match made {
-            Ok(Some(made)) => made,
-            Ok(None) => {
-                kept.replayed = Some("the backend makes no graphs of a driver");
-                return None;
-            }
+        let made = match make(device, values, arrivals) {
+            Ok(Some(made)) => Ok(made),
+            Ok(None) => Err("the backend makes no graphs of a driver"),
             Err(error) => {
                 tracing::warn!(%error, "a graph is enqueued call by call, because the driver could not make one");
-                kept.replayed = Some("the driver could not make a graph of these calls");
+                Err("the driver could not make a graph of these calls")
+            }
+        };
+        let mut kept = self.kept.lock();
+        let made = match made {
+            Ok(made) => made,
+            Err(why) => {
+                kept.replayed = Some(why);
                 return None;
             }
         };

@@ -15,8 +15,8 @@ use crate::{
     transfer::{ArrayRef, note_torn},
 };
 use gpumem_core::{
-    Backend, DriverDevice, ErrorKind, Fill, KernelArguments, LayoutError, MemoryKind, MemoryUse, MemoryUses,
-    Result, Stream as _, SubmissionId, with_uses,
+    Backend, DriverDevice, Error, ErrorKind, Fill, KernelArguments, LayoutError, MemoryKind, MemoryUse,
+    MemoryUses, Result, Stream as _, SubmissionId, with_uses,
 };
 use gpumem_memory::track::{Access, Command, RecordedLaunch, Sink, Timeline, Work};
 use smallvec::SmallVec;
@@ -89,7 +89,7 @@ fn enqueue_all<R, B: Backend>(
     let accesses = bound.accesses();
     let admitted = timeline.admit(Work::Launch, OPERATION, &accesses)?;
     let shown = bound.shown();
-    let mut begun = false;
+    let (mut begun, mut not_taken) = (false, None);
     let submitted = admitted.submit(|sink, submission| {
         begun = true;
         let uses = Uses { all: &shown, submission: SubmissionId { stream: timeline.id(), submission } };
@@ -99,15 +99,21 @@ fn enqueue_all<R, B: Backend>(
         // All of it is in the accesses of the launch, whose logs keep it alive and ordered.
         unsafe {
             with_uses(told, || {
-                if let Some(executable) = &executable
-                    && launch_executable(executable, &values, timeline, sink.stream(OPERATION)?, submission)?
-                {
-                    return Ok(());
+                if let Some(executable) = &executable {
+                    let stream = sink.stream(OPERATION)?;
+                    match launch_executable(executable, &values, timeline, stream, submission)? {
+                        None => return Ok(()),
+                        why => not_taken = why,
+                    }
                 }
                 enqueue(&values, sink, Some((timeline, submission)))
             })
         }
     });
+    // Not under the locks of the stream and of the graph: a subscriber is code of the user.
+    if let Some(error) = not_taken {
+        tracing::warn!(%error, "a graph is enqueued call by call, because the driver did not take its numbers");
+    }
     if let Err(error) = submitted {
         // What was enqueued before the failure may have written anything.
         let is_written = |(_, parameter): &(_, &Parameter)| {
@@ -291,7 +297,7 @@ impl<B: Backend> Values<'_, B> {
     }
 }
 
-/// Launches the driver's graph. Returns whether it has: not if the driver did not take the numbers.
+/// Launches the driver's graph, unless the driver does not take the numbers: then it returns why.
 ///
 /// # Safety
 /// As for [`enqueue`].
@@ -301,20 +307,20 @@ unsafe fn launch_executable<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     stream: &B::Stream,
     submission: u64,
-) -> Result<bool> {
+) -> Result<Option<Error>> {
     if stream.is_capturing()? {
         let what = "a graph on a stream that is being captured";
         return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
     }
     let mut graph = executable.graph.lock();
-    if !graph.set_numbers(values) {
-        return Ok(false);
+    if let Err(error) = graph.set_numbers(values) {
+        return Ok(Some(error));
     }
     // As for a kernel's program: nothing but the end of the graph conflicts with it.
     executable.program.log().note_others(&(0..1), false, timeline, submission);
     // SAFETY: the caller's promise; the graph does what `enqueue` does with these values.
     unsafe { graph.graph.launch(stream)? };
-    Ok(true)
+    Ok(None)
 }
 
 /// Enqueues all steps. `timeline` and the submission are those of a launch, whose queue is locked; none of a capture.

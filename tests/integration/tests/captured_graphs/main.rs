@@ -4,6 +4,7 @@
 
 mod failures;
 mod random;
+mod subscriber;
 
 use gpumem::kernel::{Kernel, config_for_items, prelude::*};
 use gpumem_core::LaunchConfig;
