@@ -42,7 +42,7 @@ impl Run {
 pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),
-    all("gpumem-nccl-sys", &["--lib"]),
+    all("gpumem-sys", &["--lib"]),
     all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
     all("gpumem-kernel", &["--lib"]).on_rayon(),

@@ -10,7 +10,7 @@ use gpumem_core::{
     AllocationRequest, Attach, Capabilities, DeviceBuffer, Error, ErrorKind, MappedOptions, MemoryInfo,
     MemoryKind, RegisterOptions, Result,
 };
-use gpumem_rocm_sys::hip::{
+use gpumem_sys::hip::{
     hipDeviceMallocFinegrained, hipHostMallocCoherent, hipHostMallocMapped, hipHostMallocNonCoherent,
     hipHostMallocPortable, hipHostMallocWriteCombined, hipHostRegisterMapped, hipHostRegisterPortable,
     hipMemAttachGlobal, hipMemAttachHost,
@@ -283,7 +283,7 @@ impl RocBuffer {
 /// Whether HIP has allocated or registered the memory at an address.
 fn is_known(device: &RocDevice, address: *mut u8) -> bool {
     let version = device.inner().driver.version;
-    let found = gpumem_rocm_sys::hip::pointer(device.hip(), version, address.expose_provenance() as u64);
+    let found = gpumem_sys::hip::pointer(device.hip(), version, address.expose_provenance() as u64);
     device.forget_last_error();
     matches!(found, Ok(Some(_)))
 }

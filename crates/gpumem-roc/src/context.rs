@@ -1,7 +1,7 @@
 //! HIP's current device: ours for the length of a call, the caller's own afterwards.
 
 use crate::error::Status;
-use gpumem_rocm_sys::hip::Hip;
+use gpumem_sys::hip::Hip;
 use std::{ffi::c_int, marker::PhantomData};
 
 /// While it lives, a device is current on this thread. The raw pointer keeps it from moving to another one.

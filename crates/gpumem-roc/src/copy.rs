@@ -3,7 +3,7 @@
 use crate::{NAME, device::RocDevice, error::Status, stream::RocStream};
 use gpumem_core::{CopyRegion, Error, ErrorKind, Result, Space, Stream};
 use gpumem_layout::driver_calls::{Call, DriverCalls};
-use gpumem_rocm_sys::hip::{hipExtent, hipMemcpy3DParms, hipMemcpyKind, hipPitchedPtr, hipPos};
+use gpumem_sys::hip::{hipExtent, hipMemcpy3DParms, hipMemcpyKind, hipPitchedPtr, hipPos};
 use std::{
     ffi::{c_int, c_void},
     ptr::{null_mut, with_exposed_provenance_mut},

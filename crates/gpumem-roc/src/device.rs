@@ -11,7 +11,7 @@ use crate::{
     provenance::{self, Provenance},
 };
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result};
-use gpumem_rocm_sys::hip::{Hip, hipMemcpyKind, hipStream_t};
+use gpumem_sys::hip::{Hip, hipMemcpyKind, hipStream_t};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,6 @@
 //! Calls that ROCm 5 must not get at the same time.
 
-use gpumem_rocm_sys::hip::Version;
+use gpumem_sys::hip::Version;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 

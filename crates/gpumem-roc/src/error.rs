@@ -2,7 +2,7 @@
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind, MemoryInfo};
-use gpumem_rocm_sys::{
+use gpumem_sys::{
     MissingSymbol,
     hip::{Hip, hipError_t},
 };
@@ -112,11 +112,11 @@ impl From<Result<hipError_t, MissingSymbol>> for Status {
     }
 }
 
-impl From<gpumem_rocm_sys::hip::Failure> for Status {
-    fn from(failure: gpumem_rocm_sys::hip::Failure) -> Self {
+impl From<gpumem_sys::hip::Failure> for Status {
+    fn from(failure: gpumem_sys::hip::Failure) -> Self {
         match failure {
-            gpumem_rocm_sys::hip::Failure::Missing(_) => Self::MISSING,
-            gpumem_rocm_sys::hip::Failure::Status(status) => status.into(),
+            gpumem_sys::hip::Failure::Missing(_) => Self::MISSING,
+            gpumem_sys::hip::Failure::Status(status) => status.into(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     error::Status,
 };
 use gpumem_core::{Error, ErrorKind, Event, EventOptions, Result};
-use gpumem_rocm_sys::hip::{hipEvent_t, hipEventBlockingSync, hipEventDefault, hipEventDisableTiming};
+use gpumem_sys::hip::{hipEvent_t, hipEventBlockingSync, hipEventDefault, hipEventDisableTiming};
 use std::ptr::null_mut;
 
 /// A HIP event.

@@ -2,7 +2,7 @@
 
 use crate::{device::WORD, error::Status, stream::RocStream};
 use gpumem_core::{Fill, Pattern, Result, Stream};
-use gpumem_rocm_sys::hip::hipMemcpyKind;
+use gpumem_sys::hip::hipMemcpyKind;
 use std::{ffi::c_void, ptr::with_exposed_provenance_mut};
 
 /// Rows up to this number are filled one by one. More are copied from those that are filled already, twice as many

@@ -2,7 +2,7 @@
 
 use crate::{NAME, info, probe};
 use gpumem_core::{CompileOptions, Error, ErrorKind, Result, c_text};
-use gpumem_rocm_sys::{
+use gpumem_sys::{
     MissingSymbol,
     hip::{Hiprtc, Version, hiprtcProgram, hiprtcResult},
 };

@@ -8,7 +8,7 @@ use crate::{
     probe, provenance,
 };
 use gpumem_core::{Error, ErrorKind, MemoryInfo, PciAddress, Result, c_text};
-use gpumem_rocm_sys::hsa::{
+use gpumem_sys::hsa::{
     Hsa, hsa_agent_info_t as Info, hsa_agent_t, hsa_amd_agent_info_s as AmdInfo,
     hsa_amd_memory_pool_info_t as PoolInfo, hsa_amd_memory_pool_t, hsa_amd_segment_t, hsa_device_type_t,
     hsa_status_t,
@@ -239,8 +239,8 @@ fn describe_pool(hsa: &Hsa, agent: &Agent, raw: hsa_amd_memory_pool_t) -> Result
 pub(crate) fn grain(address: u64) -> Result<Option<Grain>> {
     const OPERATION: &str = "hsa_amd_pointer_info";
     let Runtime { hsa } = probe::hsa(OPERATION)?;
-    let mut info = gpumem_rocm_sys::hsa::hsa_amd_pointer_info_t {
-        size: size_of::<gpumem_rocm_sys::hsa::hsa_amd_pointer_info_t>() as u32,
+    let mut info = gpumem_sys::hsa::hsa_amd_pointer_info_t {
+        size: size_of::<gpumem_sys::hsa::hsa_amd_pointer_info_t>() as u32,
         ..Default::default()
     };
     let place = std::ptr::with_exposed_provenance(address as usize);
@@ -314,7 +314,7 @@ pub(crate) unsafe fn grant(agents: &[Agent], address: *const c_void) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpumem_rocm_sys::hsa::hsa_amd_memory_pool_global_flag_s as Flag;
+    use gpumem_sys::hsa::hsa_amd_memory_pool_global_flag_s as Flag;
 
     #[test]
     fn pools_are_told_apart_by_their_exact_flags() {

@@ -2,7 +2,7 @@
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind, MemoryInfo, Result};
-use gpumem_rocm_sys::{
+use gpumem_sys::{
     MissingSymbol,
     hsa::{Hsa, hsa_status_t},
 };

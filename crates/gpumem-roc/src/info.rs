@@ -2,7 +2,7 @@
 
 use crate::{NAME, error::Status, probe::Driver};
 use gpumem_core::{Capabilities, DeviceInfo, PciAddress, c_text, process::page_size};
-use gpumem_rocm_sys::hip::{Hip, HipLibrary, hipDeviceAttribute_t as Attribute, hipUUID};
+use gpumem_sys::hip::{Hip, HipLibrary, hipDeviceAttribute_t as Attribute, hipUUID};
 use std::{
     alloc::{Layout, alloc_zeroed},
     ffi::{c_char, c_int, c_void},
@@ -59,7 +59,7 @@ pub(crate) fn describe(hip: &HipLibrary, ordinal: usize) -> Result<DeviceInfo, S
             function: 0,
         }),
         total_memory,
-        architecture: base(&gpumem_rocm_sys::hip::architecture(hip, device)?).to_owned(),
+        architecture: base(&gpumem_sys::hip::architecture(hip, device)?).to_owned(),
     })
 }
 

@@ -11,7 +11,7 @@ use gpumem_core::{
     CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
     c_text,
 };
-use gpumem_rocm_sys::hip::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
+use gpumem_sys::hip::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
 use std::{ffi::c_void, ptr::null_mut, sync::Arc};
 
 /// A loaded program. Clones are the same program; the last one unloads it.

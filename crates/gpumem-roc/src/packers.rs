@@ -2,7 +2,7 @@
 
 use gpumem_core::Result;
 use gpumem_layout::pack::{PackKernel, UNITS};
-use gpumem_rocm_sys::hip::hipFunction_t;
+use gpumem_sys::hip::hipFunction_t;
 use parking_lot::Mutex;
 use std::{any::Any, fmt, sync::Arc};
 

@@ -9,7 +9,7 @@ use crate::{
     provenance::{self, Provenance},
 };
 use gpumem_core::{DriverDevice, Error, ErrorKind, MemoryInfo, Result};
-use gpumem_rocm_sys::hsa::hsa_agent_t;
+use gpumem_sys::hsa::hsa_agent_t;
 use std::{
     ffi::c_void,
     ptr::{NonNull, null_mut},

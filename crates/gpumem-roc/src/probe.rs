@@ -10,7 +10,7 @@ use gpumem_core::{
     Error, ErrorKind, LoadError, LoadFailure, Result,
     process::{OnceBeforeFork, ProcessGuard},
 };
-use gpumem_rocm_sys::{
+use gpumem_sys::{
     Loaded, Places, Refusal,
     hip::{HipLibrary, Hiprtc, Version},
 };
@@ -51,7 +51,7 @@ static HSA: OnceLock<Result<Runtime, LoadError>> = OnceLock::new();
 /// `None` in a child that was forked while its parent was loading it.
 fn load() -> Option<&'static Result<Driver, NotUsable>> {
     DRIVER.get_or_init(|| {
-        let library = gpumem_rocm_sys::hip::load(&Places::from_environment())
+        let library = gpumem_sys::hip::load(&Places::from_environment())
             .map_err(|error| NotUsable { error: told(error), without_device: None })?;
         start(library)
     })
@@ -93,7 +93,7 @@ fn library(operation: &'static str) -> Result<(&'static Loaded<HipLibrary>, Vers
 pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
     let (library, hip) = library(operation)?;
     let outcome = HIPRTC.get_or_init(|| {
-        gpumem_rocm_sys::hip::load_hiprtc(&Places::from_environment(), library, hip)
+        gpumem_sys::hip::load_hiprtc(&Places::from_environment(), library, hip)
             .map(|found| {
                 // hipRTC's version number has not changed since ROCm 5. It ships with HIP, whose number tells the
                 // build.
@@ -109,7 +109,7 @@ pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
 pub(crate) fn hsa(operation: &'static str) -> Result<&'static Runtime> {
     driver(operation)?;
     let outcome = HSA.get_or_init(|| {
-        let library = gpumem_rocm_sys::hsa::load(&Places::from_environment()).map_err(told)?;
+        let library = gpumem_sys::hsa::load(&Places::from_environment()).map_err(told)?;
         Runtime::start(library.functions).map_err(|status| LoadError {
             library: "the HSA runtime of ROCm",
             tried: vec![library.name.display().to_string()],
@@ -194,7 +194,7 @@ const NEEDED: &[&str] = &[
 
 /// The same error in the words of the traits. Naming what a found library lacks is a better answer than that another
 /// name was not found.
-fn told(error: gpumem_rocm_sys::LoadError) -> LoadError {
+fn told(error: gpumem_sys::LoadError) -> LoadError {
     let failure = match error.telling().map(|attempt| &attempt.refusal) {
         Some(Refusal::NotLoaded(message)) => LoadFailure::Refused { message: message.clone() },
         Some(Refusal::Other(name)) => LoadFailure::MissingSymbol { name: name.clone() },
@@ -207,7 +207,7 @@ fn told(error: gpumem_rocm_sys::LoadError) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpumem_rocm_sys::Attempt;
+    use gpumem_sys::Attempt;
 
     fn attempt(name: &str, refusal: Refusal) -> Attempt {
         Attempt { name: name.into(), refusal }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn the_reason_is_that_of_the_first_library_that_is_there() {
         let mut error =
-            gpumem_rocm_sys::LoadError { library: "HIP", attempts: vec![attempt("a", Refusal::Missing)] };
+            gpumem_sys::LoadError { library: "HIP", attempts: vec![attempt("a", Refusal::Missing)] };
         assert_eq!(told(error.clone()).failure, LoadFailure::Missing);
         error.attempts.push(attempt("b", Refusal::NotLoaded("words".to_owned())));
         error.attempts.push(attempt("c", Refusal::Other("hipInit".to_owned())));

@@ -5,8 +5,8 @@ use crate::{
     hsa_runtime::{HsaStatus, Runtime},
     probe,
 };
-use gpumem_rocm_sys::hip::Hip;
-use gpumem_rocm_sys::{
+use gpumem_sys::hip::Hip;
+use gpumem_sys::{
     MissingSymbol,
     hsa::{Hsa, hsa_status_t},
 };

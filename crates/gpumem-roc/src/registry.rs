@@ -38,8 +38,7 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let failed = |status: Status| status.error(OPERATION);
     let info = devices.into_iter().nth(ordinal).ok_or_else(|| failed(Status::NO_DEVICE))?;
     let handle = info::handle(ordinal).map_err(failed)?;
-    let isa =
-        gpumem_rocm_sys::hip::architecture(&driver.hip, handle).map_err(|failure| failed(failure.into()))?;
+    let isa = gpumem_sys::hip::architecture(&driver.hip, handle).map_err(|failure| failed(failure.into()))?;
     let _current = Current::enter(&driver.hip, handle).map_err(failed)?;
     let (mut capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
     capabilities.strided_copy = hiprtc::serves(&isa);

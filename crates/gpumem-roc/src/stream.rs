@@ -2,7 +2,7 @@
 
 use crate::device::{Held, Owner, RocDevice};
 use gpumem_core::{Result, StreamKind, StreamOptions};
-use gpumem_rocm_sys::hip::{hipStream_t, hipStreamDefault, hipStreamNonBlocking};
+use gpumem_sys::hip::{hipStream_t, hipStreamDefault, hipStreamNonBlocking};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 /// HIP's name for the default stream that orders itself with all blocking streams: of the device that is current.

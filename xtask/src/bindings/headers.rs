@@ -57,7 +57,7 @@ impl Headers {
 pub(super) const HEADERS: &[Headers] = &[
     NCCL,
     Headers {
-        output: "crates/gpumem-rocm-sys/src/hip/bindings.rs",
+        output: "crates/gpumem-sys/src/hip/bindings.rs",
         includes: &["hip/hip_runtime_api.h", "hip/hiprtc.h"],
         defines: &["__HIP_PLATFORM_AMD__"],
         place: Place::System,
@@ -135,7 +135,7 @@ pub(super) const HEADERS: &[Headers] = &[
         opaque: &["hipDeviceArch_t", "hipArray"],
     },
     Headers {
-        output: "crates/gpumem-rocm-sys/src/hsa/bindings.rs",
+        output: "crates/gpumem-sys/src/hsa/bindings.rs",
         includes: &["hsa/hsa.h", "hsa/hsa_ext_amd.h"],
         defines: &[],
         place: Place::System,
@@ -183,7 +183,7 @@ pub(super) const HEADERS: &[Headers] = &[
 ];
 
 const NCCL: Headers = Headers {
-    output: "crates/gpumem-nccl-sys/src/bindings.rs",
+    output: "crates/gpumem-sys/src/nccl/bindings.rs",
     includes: &["nccl.h"],
     defines: &[],
     place: Place::BesideLibrary("GPUMEM_NCCL"),

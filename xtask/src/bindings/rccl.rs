@@ -1,4 +1,4 @@
-//! RCCL has NCCL's functions: its header is compared with the tables of `gpumem-nccl-sys`.
+//! RCCL has NCCL's functions: its header is compared with the tables of `gpumem_sys::nccl`.
 
 use super::{
     generate::{declarations, take_functions, tokens},
@@ -23,7 +23,7 @@ pub(super) fn disagreements(workspace: &Workspace) -> Result<Result<Vec<String>,
     }
     let mut ours = Declared::default();
     for name in FILES {
-        let path = workspace.root().join("crates/gpumem-nccl-sys/src").join(name);
+        let path = workspace.root().join("crates/gpumem-sys/src/nccl").join(name);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         ours.add(syn::parse_file(&text)?)?;
     }

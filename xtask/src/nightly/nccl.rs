@@ -11,7 +11,8 @@ const PACKAGES: [&str; 3] =
 const LIBRARY: &str = "nvidia/nccl/lib/libnccl.so.2";
 
 /// The packages and the tests of the library.
-const TESTS: [&str; 6] = ["--package", "gpumem-nccl-sys", "--package", "nccl-double", "--test", "real"];
+const TESTS: [&str; 8] =
+    ["--package", "gpumem-sys", "--package", "nccl-double", "--test", "nccl_real", "--test", "real"];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     let (mut failed, mut missing) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use super::abi::{self, table::Functions};
 use gpumem_core::{LoadError, LoadFailure, process::OnceBeforeFork};
-use gpumem_rocm_sys::{MissingSymbol, Refusal, libloading::Library, open};
+use gpumem_sys::{MissingSymbol, Refusal, libloading::Library, open};
 use std::{
     env,
     ffi::{CStr, c_char, c_int},

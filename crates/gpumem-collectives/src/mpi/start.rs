@@ -6,7 +6,7 @@ use super::{
     reduce::Made,
 };
 use crate::call::{Call, Kind};
-use gpumem_rocm_sys::MissingSymbol;
+use gpumem_sys::MissingSymbol;
 use std::{
     ffi::c_int,
     ptr::{null_mut, without_provenance},

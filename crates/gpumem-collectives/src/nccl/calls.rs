@@ -3,7 +3,7 @@
 use super::numbers;
 use crate::call::{Call, Kind, Place, Prepared};
 use gpumem_core::Backend;
-use gpumem_nccl_sys::{
+use gpumem_sys::nccl::{
     Failure, Library, MissingSymbol, cudaStream_t, ncclComm_t, ncclDataType_t as Type, ncclRedOp_t,
     ncclResult_t,
 };

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::watchdog::Watched;
 use gpumem_core::{Backend, CollectiveCause, process::DriverUse};
-use gpumem_nccl_sys::ncclResult_t;
+use gpumem_sys::nccl::ncclResult_t;
 use std::{
     sync::{Arc, PoisonError},
     thread,

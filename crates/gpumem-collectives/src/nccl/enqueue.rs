@@ -12,11 +12,11 @@ use crate::{
     record::{self, Observed},
 };
 use gpumem_core::{Backend, CollectiveCause, POISONED, Result};
-use gpumem_nccl_sys::Failure;
 use gpumem_runtime::{
     Stream,
     internal::{Access, ArrayRef, LentStream, Work, may_block, refuse_overlap},
 };
+use gpumem_sys::nccl::Failure;
 use smallvec::SmallVec;
 use std::{
     ptr::with_exposed_provenance_mut,

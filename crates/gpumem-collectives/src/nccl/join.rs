@@ -15,8 +15,8 @@ use gpumem_core::{
     Backend, CollectiveCause, ErrorKind, Result,
     process::{DriverUse, ProcessGuard},
 };
-use gpumem_nccl_sys::{Failure, ncclUniqueId};
 use gpumem_runtime::Device;
+use gpumem_sys::nccl::{Failure, ncclUniqueId};
 use std::{
     ptr::null_mut,
     sync::{Arc, Condvar, Mutex, Once, atomic::AtomicU64},
@@ -39,7 +39,7 @@ pub(crate) fn identity<B: Backend>(
 pub(super) fn driver(failure: &Failure) -> ErrorKind {
     match failure {
         Failure::Status { status, .. } => {
-            let name = gpumem_nccl_sys::name(*status).unwrap_or("unknown result");
+            let name = gpumem_sys::nccl::name(*status).unwrap_or("unknown result");
             ErrorKind::Driver { code: status.0 as i32, name }
         }
         _ => ErrorKind::Unsupported { what: "this function, in the library that was found" },

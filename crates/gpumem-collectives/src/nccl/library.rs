@@ -2,7 +2,7 @@
 
 use crate::identity::EngineKind;
 use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure, process::ProcessGuard};
-use gpumem_nccl_sys::{Engine, Library, Places, Refusal};
+use gpumem_sys::nccl::{Engine, Library, Places, Refusal};
 use std::{
     path::PathBuf,
     sync::{Mutex, PoisonError},
@@ -30,7 +30,7 @@ pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
     if let Some(library) = found[place] {
         return Ok(library);
     }
-    let library = gpumem_nccl_sys::load(&Places::from_environment(engine)).map_err(told)?;
+    let library = gpumem_sys::nccl::load(&Places::from_environment(engine)).map_err(told)?;
     for other in library.other_copies() {
         tracing::warn!(used = %library.path.display(), other = %other.display(), "the process has loaded two copies of a library");
     }
@@ -69,11 +69,11 @@ pub fn find_library(library: CollectiveLibrary) -> Result<FoundLibrary, LoadErro
 /// Has this process look for NCCL and RCCL in a folder too, after the variables, the libraries that are loaded, and the
 /// system's loader.
 pub fn add_library_folder(folder: impl Into<PathBuf>) {
-    gpumem_nccl_sys::add_folder(folder.into());
+    gpumem_sys::nccl::add_folder(folder.into());
 }
 
 /// The same error in the words of the traits.
-fn told(error: gpumem_nccl_sys::LoadError) -> LoadError {
+fn told(error: gpumem_sys::nccl::LoadError) -> LoadError {
     let failure = match error.telling().map(|attempt| &attempt.refusal) {
         Some(Refusal::NotLoaded(message)) => LoadFailure::Refused { message: message.clone() },
         Some(Refusal::Other(name)) => LoadFailure::MissingSymbol { name: name.clone() },

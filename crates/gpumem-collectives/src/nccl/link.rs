@@ -3,11 +3,11 @@
 use super::{device_order::DeviceOrder, register::Registrations};
 use crate::{Options, rank_state::RankState, watchdog};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
-use gpumem_nccl_sys::{Library, ncclComm_t};
 use gpumem_runtime::{
     Device, DeviceArray, Stream,
     internal::{Timeline, may_block},
 };
+use gpumem_sys::nccl::{Library, ncclComm_t};
 use ndarray::Ix1;
 use smallvec::SmallVec;
 use std::{

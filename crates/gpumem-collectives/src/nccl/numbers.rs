@@ -1,7 +1,7 @@
 //! Numbers and reductions in the library's words.
 
 use crate::{call::Call, reduction::Number};
-use gpumem_nccl_sys::{ncclDataType_t as Type, ncclRedOp_t as Operation};
+use gpumem_sys::nccl::{ncclDataType_t as Type, ncclRedOp_t as Operation};
 
 /// What the library computes: the type, how many of them an element is, and the operation. `None` for what it cannot.
 pub(super) fn computed(call: &Call) -> Option<(Type, usize, Operation)> {

@@ -5,8 +5,8 @@
 use super::{Link, calls::pointer, join::driver, link::Handle};
 use crate::call::Place;
 use gpumem_core::{Backend, ErrorKind, Result};
-use gpumem_nccl_sys::{Failure, ncclComm_t};
 use gpumem_runtime::internal::may_block;
+use gpumem_sys::nccl::{Failure, ncclComm_t};
 use std::{collections::HashMap, ffi::c_void, ops::Range, ptr::null_mut, sync::PoisonError};
 
 /// What the library gives for memory that it knows.

@@ -5,8 +5,8 @@ use super::{
     link::{Handle, IssuedCall, Phase, State, Writes},
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Failure, POISONED, process::DriverUse};
-use gpumem_nccl_sys::ncclResult_t;
 use gpumem_runtime::internal::Timeline;
+use gpumem_sys::nccl::ncclResult_t;
 use std::{
     sync::{Arc, PoisonError},
     thread,

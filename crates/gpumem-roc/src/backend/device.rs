@@ -14,7 +14,7 @@ use gpumem_core::{
     DlpackDevice, DriverDevice, Error, ErrorKind, EventOptions, IpcMemory, KernelSource, Location,
     MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions,
 };
-use gpumem_rocm_sys::hip::{hipIpcMemHandle_t, hipMemoryAdvise as Hint};
+use gpumem_sys::hip::{hipIpcMemHandle_t, hipMemoryAdvise as Hint};
 use std::{
     ffi::{c_char, c_void},
     ptr::{NonNull, null_mut, with_exposed_provenance, with_exposed_provenance_mut},

@@ -5,7 +5,7 @@ use gpumem_core::{
     CopyRegion, Event, EventOptions, Fill, KernelArguments, LaunchConfig, Location, RawStream, Result,
     Stream, StridedCopy,
 };
-use gpumem_rocm_sys::hip::hipStreamCaptureStatus;
+use gpumem_sys::hip::hipStreamCaptureStatus;
 use std::{ffi::c_void, ptr::with_exposed_provenance};
 
 // SAFETY: each function is HIP's, and so is its answer.

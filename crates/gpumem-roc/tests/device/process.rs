@@ -7,7 +7,7 @@ use gpumem_roc::{Roc, RocExt};
 use std::process::ExitCode;
 
 pub(super) fn the_callers_device_and_last_error_are_left_alone(lab: &Lab) -> Result<(), Skip> {
-    let hip = gpumem_rocm_sys::hip::load(&gpumem_rocm_sys::Places::from_environment()).unwrap().functions;
+    let hip = gpumem_sys::hip::load(&gpumem_sys::Places::from_environment()).unwrap().functions;
     let last = || {
         // SAFETY: the function has no preconditions.
         unsafe { hip.hipGetLastError() }.unwrap()
@@ -16,13 +16,13 @@ pub(super) fn the_callers_device_and_last_error_are_left_alone(lab: &Lab) -> Res
     // SAFETY: at least one byte.
     let refused = unsafe { lab.device.allocate(&request(1 << 60, MemoryKind::Device)) };
     assert!(refused.unwrap_err().is_out_of_memory());
-    assert_eq!(last(), gpumem_rocm_sys::hip::hipError_t::hipSuccess);
+    assert_eq!(last(), gpumem_sys::hip::hipError_t::hipSuccess);
     let devices = Roc::devices().unwrap();
     if devices.len() < 2 {
         return Err("there is no second device");
     }
     // SAFETY: a device that there is.
-    assert_eq!(unsafe { hip.hipSetDevice(1) }.unwrap(), gpumem_rocm_sys::hip::hipError_t::hipSuccess);
+    assert_eq!(unsafe { hip.hipSetDevice(1) }.unwrap(), gpumem_sys::hip::hipError_t::hipSuccess);
     let buffer = allocate(lab, 100, MemoryKind::Device);
     lab.stream.synchronize().unwrap();
     release(lab, buffer);

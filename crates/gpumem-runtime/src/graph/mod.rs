@@ -8,13 +8,13 @@
 mod arena;
 mod arguments;
 mod capture;
-mod edges;
 mod executables;
 mod launch;
 mod memory;
 mod nested;
 mod plan;
 mod results;
+mod schedule;
 mod varying;
 
 mod sealed {
@@ -38,6 +38,7 @@ use executables::Executables;
 use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
 use gpumem_memory::track::Timeline;
 use plan::Plan;
+use schedule::Schedule;
 use smallvec::SmallVec;
 use std::{
     fmt,
@@ -78,8 +79,8 @@ impl<R, B: Backend> RefUnwindSafe for Inner<R, B> {}
 pub struct GraphReport {
     /// Pieces of work, as the body has enqueued them.
     pub nodes: usize,
-    /// Pairs of nodes of which the second uses bytes that the first uses, one of the two writing them. Pairs that follow from a node
-    /// between the two are not counted.
+    /// Pairs of nodes of which the second runs after the first: it is the next one on its stream of the body, or uses bytes that the
+    /// first one uses on another stream, one of the two writing them. Pairs that follow from others are not counted.
     pub edges: usize,
     /// Launches of kernels.
     pub launches: usize,
@@ -251,12 +252,12 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
         // In a forked child a thread of the parent may hold the lock for ever.
         let (driver_graphs, replayed) =
             if device.core().origin.is_valid() { executables.report() } else { Default::default() };
-        let edges = edges::count(&plan.steps, plan.regions.len());
+        let edges = Schedule::of(plan).edges();
         GraphReport { edges, driver_graphs, replayed, ..plan.report }
     }
 
-    /// Returns a picture of the graph in the language of Graphviz (`dot -Tsvg`): its nodes, and an arrow from each node to those that
-    /// need it.
+    /// Returns a picture of the graph in the language of Graphviz (`dot -Tsvg`): its nodes, and the [`edges`](GraphReport::edges)
+    /// between them.
     ///
     /// ```
     /// # use gpumem_runtime::writes; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
@@ -268,7 +269,7 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn dot(&self) -> String {
-        edges::dot(&self.inner.plan.steps, self.inner.plan.regions.len())
+        Schedule::of(&self.inner.plan).dot(&self.inner.plan)
     }
 
     /// Returns the device that the graph was recorded on.
@@ -292,6 +293,7 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     ///   to write, and that the graph reads or writes
     /// * [`InvalidArgument`](ErrorKind::InvalidArgument) for a vector that is not as long as the recorded one
     /// * [`OutOfMemory`](ErrorKind::OutOfMemory) if there is no room for the results
+    /// * [`Unsupported`](ErrorKind::Unsupported) if another library captures the stream, and the backend launches graphs of the driver
     /// * [`Driver`](ErrorKind::Driver) if the driver reports a failure
     pub fn launch<A: GraphArguments<B, Form = P>>(&self, stream: &Stream<B>, arguments: A) -> Result<R> {
         let mut places =

@@ -8,10 +8,10 @@ use super::{
 use crate::benches::cuda::raw::{Context, Stream};
 use anyhow::{Context as _, Result};
 use gpumem_cuda::Cuda;
-use gpumem_nccl_sys::{
+use gpumem_runtime::Device;
+use gpumem_sys::nccl::{
     Engine, Library, Places as Search, load, ncclComm_t, ncclDataType_t as Type, ncclRedOp_t, ncclUniqueId,
 };
-use gpumem_runtime::Device;
 use std::{ffi::c_void, ptr::null_mut, rc::Rc, time::Instant};
 
 /// A communicator of the library.

@@ -5,7 +5,7 @@ use super::*;
 #[cfg(all(test, not(miri)))]
 pub(crate) mod double;
 
-gpumem_rocm_sys::functions! {
+gpumem_sys::functions! {
     /// The functions.
     Functions {
         fn MPI_Abi_get_version(major: *mut c_int, minor: *mut c_int) -> c_int;

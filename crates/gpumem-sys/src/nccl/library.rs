@@ -1,12 +1,12 @@
 //! A loaded library: how it is found, and the results of its calls.
 
-use crate::{
+use super::{
     Attempt, Engine, Failure, LoadError, MissingSymbol, Nccl, Places, Rccl, Refusal, Version, failure,
     ncclResult_t, ncclUniqueId, process,
 };
+use crate::open;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use gpumem_rocm_sys::open;
 use std::path::{Path, PathBuf};
 
 /// A function by which the library is known. It needs no device.

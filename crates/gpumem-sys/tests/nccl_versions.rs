@@ -5,7 +5,7 @@
 
 mod mock;
 
-use gpumem_nccl_sys::{
+use gpumem_sys::nccl::{
     Config, Engine, Environment, Failure, Field, Library, LoadError, MissingSymbol, Places, Refusal, Version,
     load, ncclResult_t,
 };
@@ -16,7 +16,7 @@ use std::{
 
 /// A library of that version, in a separate folder for each test.
 fn library(test: &str, version: &str) -> PathBuf {
-    mock::build(&format!("versions/{test}/{version}"), "libmock.so", version, None)
+    mock::build("nccl", &[("nccl", version)], &format!("versions/{test}/{version}"), "libmock.so", None)
 }
 
 fn named(engine: Engine, path: &Path) -> Result<Library, LoadError> {
@@ -58,7 +58,7 @@ fn one_table_serves_nccl_and_rccl() {
 }
 
 #[allow(non_upper_case_globals, reason = "the name of the library")]
-const ncclInt8: gpumem_nccl_sys::ncclDataType_t = gpumem_nccl_sys::ncclDataType_t::ncclInt8;
+const ncclInt8: gpumem_sys::nccl::ncclDataType_t = gpumem_sys::nccl::ncclDataType_t::ncclInt8;
 
 #[test]
 fn identities_go_by_value_and_results_are_errors_with_the_librarys_words() {

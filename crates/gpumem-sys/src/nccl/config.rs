@@ -1,6 +1,6 @@
 //! The configuration of a communicator, which has grown with NCCL.
 
-use crate::{Failure, NCCL_API_MAGIC, Version, ncclConfig_t};
+use super::{Failure, NCCL_API_MAGIC, Version, ncclConfig_t};
 use core::{ffi::c_int, mem::offset_of, ptr::null};
 use std::ffi::CString;
 

@@ -1,6 +1,6 @@
 //! Errors of calls of the library.
 
-use crate::{Version, ncclResult_t};
+use super::{Version, ncclResult_t};
 
 /// A call of the library that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

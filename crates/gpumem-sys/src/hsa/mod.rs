@@ -1,7 +1,7 @@
 //! The HSA runtime of ROCm. Its interface only grows: what the headers of ROCm 5.2 declare is in every later version.
 //!
 //! ```no_run
-//! use gpumem_rocm_sys::{Places, hsa};
+//! use gpumem_sys::{Places, hsa};
 //!
 //! let library = hsa::load(&Places::from_environment())?;
 //! // SAFETY: the function has no preconditions.

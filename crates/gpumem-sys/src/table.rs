@@ -14,7 +14,7 @@ pub struct MissingSymbol(
 /// ```
 /// use core::ffi::c_int;
 ///
-/// gpumem_rocm_sys::functions! {
+/// gpumem_sys::functions! {
 ///     /// A part of the C library.
 ///     C {
 ///         fn abs(value: c_int) -> c_int;
@@ -24,12 +24,12 @@ pub struct MissingSymbol(
 ///
 /// # #[cfg(target_os = "linux")] {
 /// // SAFETY: the C library's initialisers have run already, and its functions have these signatures.
-/// let c = unsafe { C::resolve(&gpumem_rocm_sys::libloading::Library::new("libc.so.6")?) };
+/// let c = unsafe { C::resolve(&gpumem_sys::libloading::Library::new("libc.so.6")?) };
 /// assert_eq!(unsafe { c.abs(-7) }, Ok(7));
 /// assert_eq!(unsafe { c.no_such_function() }.unwrap_err().0, "no_such_function");
 /// assert_eq!(c.missing().collect::<Vec<_>>(), ["no_such_function"]);
 /// # }
-/// # Ok::<(), gpumem_rocm_sys::libloading::Error>(())
+/// # Ok::<(), gpumem_sys::libloading::Error>(())
 /// ```
 #[macro_export]
 macro_rules! functions {

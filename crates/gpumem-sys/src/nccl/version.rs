@@ -171,7 +171,7 @@ mod tests {
             assert_eq!((read.to_string().as_str(), read.code()), (version, code as u32));
         }
         assert_eq!([-1, 0, 999, 1_000_000, c_int::MAX].map(Version::from_code), [None; 5]);
-        assert_eq!(Version::DECLARED.code(), crate::NCCL_VERSION_CODE);
+        assert_eq!(Version::DECLARED.code(), crate::nccl::NCCL_VERSION_CODE);
         assert!(Version::new(2, 9, 6) > Version::new(2, 8, 4));
     }
 

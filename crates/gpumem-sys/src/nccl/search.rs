@@ -1,7 +1,7 @@
 //! Where NCCL and RCCL are looked for.
 
-use crate::Version;
-use gpumem_rocm_sys::installed;
+use super::Version;
+use crate::installed;
 use std::{
     env,
     ffi::OsString,
@@ -77,7 +77,7 @@ pub struct Environment {
     /// The folder in which CUDA's packages put `cuda` and `cuda-<version>`: `/usr/local`.
     pub cuda: Option<PathBuf>,
     /// Where ROCm is looked for.
-    pub rocm: gpumem_rocm_sys::Environment,
+    pub rocm: crate::Environment,
 }
 
 /// The folders of [`add_folder`].
@@ -98,7 +98,7 @@ impl Environment {
             library: env::var_os(engine.variable()).filter(|value| !value.is_empty()),
             folders: FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             cuda: Some(PathBuf::from("/usr/local")),
-            rocm: gpumem_rocm_sys::Environment::current(),
+            rocm: crate::Environment::current(),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Environment {
 /// 4. wherever the system's loader looks (`LD_LIBRARY_PATH`, its cache);
 /// 5. folders that the program knows of;
 /// 6. for NCCL, `/usr/local/cuda` and `/usr/local/cuda-*`, the newest version first; for RCCL, where ROCm is installed
-///    ([`gpumem_rocm_sys::Places`]).
+///    ([`crate::Places`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     engine: Engine,
@@ -142,12 +142,12 @@ impl Places {
                 loader.chain(named_folders).chain(installed).collect()
             }
             Engine::Rccl => {
-                let first = gpumem_rocm_sys::Environment {
+                let first = crate::Environment {
                     library_path: environment.rocm.library_path.clone(),
-                    ..gpumem_rocm_sys::Environment::default()
+                    ..crate::Environment::default()
                 };
-                let first = gpumem_rocm_sys::Places::new(&first);
-                let all = gpumem_rocm_sys::Places::new(&environment.rocm);
+                let first = crate::Places::new(&first);
+                let all = crate::Places::new(&environment.rocm);
                 once_each(first.candidates(names).chain(named_folders).chain(all.candidates(names)))
             }
         };
@@ -230,10 +230,10 @@ mod tests {
         let environment = Environment {
             folders: vec!["/wheels".into()],
             cuda: Some("/nowhere".into()),
-            rocm: gpumem_rocm_sys::Environment {
+            rocm: crate::Environment {
                 library_path: Some("/first".into()),
                 rocm_path: Some("/rocm".into()),
-                ..gpumem_rocm_sys::Environment::default()
+                ..crate::Environment::default()
             },
             ..Environment::default()
         };

@@ -1,6 +1,6 @@
 //! Functions that only RCCL has.
 
-use crate::{cudaStream_t, functions, ncclComm_t, ncclDataType_t, ncclResult_t};
+use super::{cudaStream_t, functions, ncclComm_t, ncclDataType_t, ncclResult_t};
 use core::ffi::c_void;
 
 functions! {

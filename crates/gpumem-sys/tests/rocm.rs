@@ -2,7 +2,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use gpumem_rocm_sys::{
+mod mock;
+
+use gpumem_sys::{
     Environment, Loaded, MissingSymbol, Places, Refusal,
     hip::{
         Failure, HipLibrary, Hiprtc, MemoryType, Pointer, Version, architecture, hipError_t, load,
@@ -11,7 +13,6 @@ use gpumem_rocm_sys::{
 };
 use std::{
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
 };
 
@@ -25,28 +26,15 @@ const LIBRARIES: &[(&str, &str, &str)] = &[
     ("7", "hiprtc", "libhiprtc.so.7"),
 ];
 
-/// `<folder>/<version>/<library>`, built by the compiler that builds the tests.
+/// The folder with a folder for each version.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mock");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock/library.rs");
         for (version, part, name) in LIBRARIES {
-            let place = folder.join(version);
-            std::fs::create_dir_all(&place).unwrap();
-            // Another test process may be doing the same: each builds its own file, and the last one stays.
-            let own = place.join(format!("{name}.{}", std::process::id()));
-            let done = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-                .args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", "-O"])
-                .args(["--cfg", &format!("rocm=\"{version}\""), "--cfg", &format!("part=\"{part}\"")])
-                .args(["--crate-name", &format!("mock_{part}_{version}"), "-o"])
-                .args([&own, &source])
-                .output()
-                .unwrap();
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-            std::fs::rename(own, place.join(name)).unwrap();
+            let values = [("rocm", *version), ("part", *part)];
+            mock::build("rocm", &values, &format!("rocm/{version}"), name, None);
         }
-        folder
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocm")
     })
 }
 

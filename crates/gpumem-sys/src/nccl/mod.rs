@@ -3,14 +3,12 @@
 //! * [`Nccl`] is a table of functions, the same one for both libraries: AMD's has NVIDIA's names, numbers and structures.
 //!   Each function is looked up for itself: one that is missing is an error of its call, so that an older library still
 //!   serves for everything else. [`Rccl`] has the few functions that only AMD's library has.
-//! * Types and constants are made by bindgen from the header of NCCL 2.32 (`cargo xtask bindings`). C enums are integers
-//!   with named values, because a library may answer with a value that the header does not have. Streams and events are
-//!   plain pointers: CUDA's or HIP's, as the library is.
+//! * Streams and events are plain pointers: CUDA's or HIP's, as the library is.
 //! * Which version has which function, field and type is in [`Version`], [`Field`] and [`Config`].
 //! * [`load`] takes the copy that the process has loaded already, if there is one: that of PyTorch or CuPy.
 //!
 //! ```no_run
-//! use gpumem_nccl_sys::{Engine, Places, load};
+//! use gpumem_sys::nccl::{Engine, Places, load};
 //!
 //! let nccl = load(&Places::from_environment(Engine::Nccl))?;
 //! println!("NCCL {} from {}", nccl.version, nccl.path.display());
@@ -20,8 +18,6 @@
 //! nccl.check(unsafe { nccl.ncclCommInitRank(&mut communicator, 1, id, 0) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
 #[allow(
     missing_docs,
     missing_debug_implementations,
@@ -43,13 +39,13 @@ mod rccl;
 mod search;
 mod version;
 
+pub use crate::{Attempt, LoadError, MissingSymbol, Refusal};
 pub use bindings::*;
 pub use config::{Config, Field, UNSET};
 pub use failure::{Failure, name};
-pub use gpumem_rocm_sys::{Attempt, LoadError, MissingSymbol, Refusal};
 pub use library::{Library, load};
 pub use rccl::Rccl;
 pub use search::{Engine, Environment, Places, add_folder};
 pub use version::Version;
 
-use gpumem_rocm_sys::functions;
+use crate::functions;

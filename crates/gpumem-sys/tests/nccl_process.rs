@@ -6,7 +6,7 @@
 
 mod mock;
 
-use gpumem_nccl_sys::{Engine, Library, LoadError, Places, Refusal, add_folder, load};
+use gpumem_sys::nccl::{Engine, Library, LoadError, Places, Refusal, add_folder, load};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -46,11 +46,17 @@ fn load_after_others() -> Result<Library, LoadError> {
 }
 
 fn new(test: &str) -> PathBuf {
-    mock::build(&format!("process/{test}/new"), "libnccl.so.2", "2.32.3", Some("libnccl.so.2"))
+    mock::build(
+        "nccl",
+        &[("nccl", "2.32.3")],
+        &format!("process/{test}/new"),
+        "libnccl.so.2",
+        Some("libnccl.so.2"),
+    )
 }
 
 fn other(test: &str, file: &str, version: &str, soname: Option<&str>) -> PathBuf {
-    mock::build(&format!("process/{test}/other"), file, version, soname)
+    mock::build("nccl", &[("nccl", version)], &format!("process/{test}/other"), file, soname)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use gpumem_nccl_sys::{Config, Engine, Failure, Field, Library, Places, Version, load, ncclResult_t};
+use gpumem_sys::nccl::{Config, Engine, Failure, Field, Library, Places, Version, load, ncclResult_t};
 use std::{
     env,
     ffi::OsString,
@@ -131,7 +131,7 @@ fn without_a_device(real: &Real) {
         Err(Failure::Status { status, message }) => {
             println!(
                 "without a device: {} ({}): {message}",
-                gpumem_nccl_sys::name(status).unwrap(),
+                gpumem_sys::nccl::name(status).unwrap(),
                 status.0
             );
             assert_eq!(status, ncclResult_t::ncclUnhandledCudaError);
