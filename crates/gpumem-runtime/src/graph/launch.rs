@@ -91,6 +91,10 @@ fn enqueue_all<R, B: Backend>(
     let shown = bound.shown();
     let (mut begun, mut not_taken) = (false, None);
     let submitted = admitted.submit(|sink, submission| {
+        if executable.is_some() && sink.stream(OPERATION)?.is_capturing()? {
+            let what = "a graph on a stream that is being captured";
+            return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
+        }
         begun = true;
         let uses = Uses { all: &shown, submission: SubmissionId { stream: timeline.id(), submission } };
         let told: Option<&dyn MemoryUses> = if timeline.survives_faults() { Some(&uses) } else { None };
@@ -308,10 +312,6 @@ unsafe fn launch_executable<B: Backend>(
     stream: &B::Stream,
     submission: u64,
 ) -> Result<Option<Error>> {
-    if stream.is_capturing()? {
-        let what = "a graph on a stream that is being captured";
-        return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
-    }
     let mut graph = executable.graph.lock();
     if let Err(error) = graph.set_numbers(values) {
         return Ok(Some(error));
