@@ -1,10 +1,10 @@
 //! The memory of a graph, as the library's trace, its report and a resource of the user's see it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use gpumem_core::{MemoryKind, Result};
+use gpumem_core::{ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
-    Device,
+    Device, GraphMemory,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
     reads,
     trace::{RecorderOptions, Trace, TraceEvent, TraceEventKind},
@@ -174,4 +174,23 @@ fn results_belong_to_the_launch() {
     assert_eq!(second.copy_to_host().unwrap().to_vec(), vec![7; 4 * KIB]);
     drop(second);
     assert_eq!(watching.take(&device), (vec![], vec![4 * KIB]));
+}
+
+#[test]
+fn graphs_do_not_share_memory_of_another_device() {
+    let (one, other) = (device(), device());
+    let memory = GraphMemory::new(&other);
+    let graph = |device: &Device<Host>| {
+        device.record_in(&memory, (reads::<u8, _>(KIB),), |stream, (x,)| {
+            let inside = stream.to_device(&x)?;
+            stream.copy_to_host(&inside)
+        })
+    };
+    let refused = graph(&one).map(drop).unwrap_err();
+    let names = |kind: &ErrorKind| matches!(kind, ErrorKind::WrongDevice { what: "memory of graphs", .. });
+    assert!(names(refused.kind()), "{refused}");
+    let graph = graph(&other).unwrap();
+    let x = other.to_device(&ndarray::Array1::from(vec![7_u8; KIB])).unwrap();
+    let found = graph.launch(&other.stream().unwrap(), (&x,)).unwrap();
+    assert_eq!(found.view().unwrap().to_vec(), vec![7; KIB]);
 }
