@@ -14,8 +14,9 @@ use std::{
     },
 };
 
-/// Most failures of a stream that are told apart. Of more, the oldest are kept as one range of submissions.
-const MOST: usize = 1024;
+/// Most failures of a stream that are told apart. Of more, the oldest are kept as one range of submissions. Miri, which takes minutes
+/// for a search of so many, has few.
+const MOST: usize = if cfg!(miri) { 32 } else { 1024 };
 
 /// The failures of the streams of this process, by the number of the stream.
 static STREAMS: PerProcess<Mutex<BTreeMap<u64, Weak<FailedSubmissions>>>> = PerProcess::new(Mutex::default);
