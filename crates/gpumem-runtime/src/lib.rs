@@ -93,7 +93,8 @@ pub use gpumem_layout::layout;
 pub use gpumem_memory::track::DeviceCounters;
 pub use graph::{
     Graph, GraphArgument, GraphArguments, GraphMemory, GraphParameter, GraphParameters, GraphReport,
-    GraphResults, ReadForm, Reads, Value, Varying, WriteForm, Writes, reads, writes,
+    GraphResults, PinnedReadForm, PinnedView, PinnedWriteForm, ReadForm, Reads, Value, Varying, WriteForm,
+    Writes, reads, writes,
 };
 pub use interchange::{
     CudaArrayDestination, CudaArraySource, DlpackTensor, HasCudaArrayInterface, ImportedArray, Loan,

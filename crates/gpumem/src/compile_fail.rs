@@ -42,6 +42,20 @@
 //! # Ok::<(), gpumem::Error>(())
 //! ```
 //!
+//! # A graph writes no page-locked array that it was given to read
+//! ```
+//! # let device = gpumem::Device::open("host")?; let x = device.to_device(&[1u8; 4])?;
+//! let mut pinned = device.pinned_array::<u8, _>(4)?;
+//! device.record((&x, &mut pinned), |stream, (x, mut pinned)| stream.copy_to_host_into(&x, &mut pinned))?;
+//! # Ok::<(), gpumem::Error>(())
+//! ```
+//! ```compile_fail,E0596
+//! # let device = gpumem::Device::open("host")?; let x = device.to_device(&[1u8; 4])?;
+//! let pinned = device.pinned_array::<u8, _>(4)?;
+//! device.record((&x, &pinned), |stream, (x, mut pinned)| stream.copy_to_host_into(&x, &mut pinned))?;
+//! # Ok::<(), gpumem::Error>(())
+//! ```
+//!
 //! # A stream ends when it is dropped
 //! ```
 //! # let device = gpumem::Device::open("host")?; let stream = device.stream()?;

@@ -160,11 +160,11 @@ pub mod generic {
         HostKind, Imported, ImportedArray, InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle,
         Layout, Loan, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
         MappedRegisteredArray, NonTemporalStores, OnBackend, Order, Owned, OwnedKind, Pinned, PinnedArray,
-        PinnedHost, Progress, RawAccess, RawParts, ReadForm, Reads, RegisterError, Registered,
-        RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage, StorageMut, Stream, ToDevice,
-        TransferOptions, UninitArray, UninitHostArray, Varying, WriteForm, Writes, cuda_array,
-        cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace, view_at, view_mut_at,
-        writes,
+        PinnedHost, PinnedReadForm, PinnedView, PinnedWriteForm, Progress, RawAccess, RawParts, ReadForm,
+        Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
+        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, Varying, WriteForm,
+        Writes, cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace,
+        view_at, view_mut_at, writes,
     };
 }
 pub mod kernel;
@@ -173,9 +173,9 @@ pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CudaArrayInterface, DescrField, DeviceCounters, DlpackTensor,
     ElementKind, ElementType, Field, GraphArguments, GraphParameters, GraphReport, GraphResults,
     HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle, Layout, NonTemporalStores,
-    Order, Progress, RawParts, ReadForm, Reads, RegisterError, Route, Scalar, Storage, StorageMut, ToDevice,
-    TransferOptions, WriteForm, Writes, cuda_array, dlpack, field, is_cuda_array, layout, memory, reads,
-    trace, writes,
+    Order, PinnedReadForm, PinnedWriteForm, Progress, RawParts, ReadForm, Reads, RegisterError, Route,
+    Scalar, Storage, StorageMut, ToDevice, TransferOptions, WriteForm, Writes, cuda_array, dlpack, field,
+    is_cuda_array, layout, memory, reads, trace, writes,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]

@@ -154,6 +154,8 @@ pub type MappedArray<T, D = Ix1, B = AnyBackend> = HostArray<Mapped, T, D, B>;
 /// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type ManagedArray<T, D = Ix1, B = AnyBackend> = HostArray<Managed, T, D, B>;
+/// A [`PinnedArray`] that a graph reads, in its body.
+pub type PinnedView<'g, T, D = Ix1, B = AnyBackend> = rt::PinnedView<'g, T, D, B>;
 /// An array of the caller that is page-locked while a scope lasts; see [`Scope::pinned`](rt::Scope::pinned).
 pub type PinnedHost<'scope, T, D = Ix1, B = AnyBackend> = HostArray<Registered<'scope, Pinned>, T, D, B>;
 /// An array of the caller that is page-locked and has a device address while a scope lasts; see

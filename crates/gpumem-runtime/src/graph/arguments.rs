@@ -8,7 +8,6 @@ use crate::{
     transfer::ArrayRef,
 };
 use gpumem_core::{Backend, Element, ErrorKind, LayoutError, MemoryKind, Result, Space};
-use gpumem_memory::track::Tracked;
 use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::{fmt, marker::PhantomData, ops::Range};
@@ -29,12 +28,13 @@ pub struct Places<'a, B: Backend> {
 /// What one parameter of a graph is recorded with:
 /// * `&array` or `&mut array` for an array or a view, whose elements are not used; [`reads`] and [`writes`] where there is no array
 ///   yet
+/// * the same of a [`PinnedArray`](crate::PinnedArray)
 /// * a number, a `bool` or a [`Value`](crate::Value) for one that each launch gives anew
 /// * a vector of either
 pub trait GraphParameter<B: Backend>: Sealed {
     /// The type of the parameter, which is also that of the argument of a launch.
     type Form;
-    /// What the body gets: a view of an array, a [`Varying`](crate::Varying) number.
+    /// What the body gets: a view of an array, a [`PinnedView`](crate::PinnedView), a [`Varying`](crate::Varying) number.
     type Inside<'g>;
 
     #[doc(hidden)]
@@ -132,6 +132,7 @@ pub(super) struct Parameter {
     pub(super) region: Option<usize>,
     /// The address of an array has the recorded rest modulo this.
     pub(super) align: usize,
+    pub(super) kind: MemoryKind,
 }
 
 /// Makes the views that a body gets.
@@ -150,24 +151,33 @@ impl<B: Backend> Recorder<'_, B> {
         layout: &Layout,
         address: u64,
     ) -> Result<ArrayBase<S, D>> {
+        let (memory, layout) = self.placeholder::<S::Elem>(layout, address, MemoryKind::Device)?;
+        Ok(ArrayBase::over(memory, layout))
+    }
+
+    /// Placeholder memory for an argument, and the layout of the argument in it.
+    pub(super) fn placeholder<T>(
+        &mut self,
+        layout: &Layout,
+        address: u64,
+        kind: MemoryKind,
+    ) -> Result<(AllocationRef<B>, Layout)> {
         let fail = |error: LayoutError| self.device.core().error(OPERATION, error);
         let extent = layout.extent();
         let layout = layout.clone().with_offset(layout.offset() - extent.start).map_err(fail)?;
-        let (bytes, align, position) = (extent.len(), align_of::<S::Elem>(), self.position);
+        let (bytes, align, position) = (extent.len(), align_of::<T>(), self.position);
         if bytes == 0 {
-            let parameter = Parameter { position, layout: layout.clone(), region: None, align };
+            let parameter = Parameter { position, layout: layout.clone(), region: None, align, kind };
             self.signature.arrays.push(parameter);
-            let memory = Allocation::empty(self.device, OPERATION, align, MemoryKind::Device)?;
-            return Ok(ArrayBase::over(memory, layout));
+            return Ok((Allocation::empty(self.device, OPERATION, align, kind)?, layout));
         }
         let align = align.max(CONGRUENT);
         let address = self.recording.reserve_like(OPERATION, (bytes, align), address)?;
-        let memory = Allocation::placeholder_at(self.device, address, bytes, MemoryKind::Device);
-        let region =
-            self.recording.add(memory.id(), Region::new(address, (bytes, align), MemoryKind::Device));
-        let parameter = Parameter { position, layout: layout.clone(), region: Some(region), align };
+        let memory = Allocation::placeholder_at(self.device, address, bytes, kind);
+        let region = self.recording.add(memory.id(), Region::new(address, (bytes, align), kind));
+        let parameter = Parameter { position, layout: layout.clone(), region: Some(region), align, kind };
         self.signature.arrays.push(parameter);
-        Ok(ArrayBase::over(memory, layout))
+        Ok((memory, layout))
     }
 
     /// Placeholder memory for a number.
@@ -195,21 +205,24 @@ impl<B: Backend> Recorder<'_, B> {
     }
 }
 
-/// Refuses memory that copies go to by the host's address: what was recorded goes by the device's.
+/// Refuses memory that copies do not go to as to memory of this kind: by the address of the device, or by that of the host.
 /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument).
-pub(super) fn check_memory<B: Backend>(operation: &'static str, memory: &Allocation<B>) -> Result<()> {
-    match memory.endpoint().1 {
-        Space::Device(_) => Ok(()),
-        Space::Host => {
-            let why = "a graph takes arrays in memory of the device; it copies from and to other memory inside of it";
-            Err(memory.core().error(operation, ErrorKind::InvalidArgument { why }))
-        }
+pub(super) fn check_memory<B: Backend>(
+    operation: &'static str,
+    memory: &Allocation<B>,
+    kind: MemoryKind,
+) -> Result<()> {
+    let by_host = matches!(memory.endpoint().1, Space::Host);
+    if by_host == (kind == MemoryKind::Pinned) {
+        return Ok(());
     }
+    let why = "a graph takes arrays in memory of the device and page-locked arrays; it copies from and to other memory inside of it";
+    Err(memory.core().error(operation, ErrorKind::InvalidArgument { why }))
 }
 
-/// The address of the lowest byte of an array.
-pub(super) fn lowest<B: Backend>(memory: &Tracked<B>, extent: &Range<usize>) -> u64 {
-    memory.address().wrapping_add(extent.start as u64)
+/// The address of the lowest byte of an array, by which copies go to it.
+pub(super) fn lowest<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> u64 {
+    memory.endpoint().0.wrapping_add(extent.start as u64)
 }
 
 impl<S: Storage, D: Dimension> Sealed for &ArrayBase<S, D> {}
@@ -218,7 +231,7 @@ impl<S: Storage, D: Dimension> GraphParameter<S::Backend> for &ArrayBase<S, D> {
     type Inside<'g> = DeviceView<'g, S::Elem, D, S::Backend>;
 
     fn record<'g>(&self, recorder: &mut Recorder<'_, S::Backend>) -> Result<Self::Inside<'g>> {
-        check_memory(OPERATION, &self.memory)?;
+        check_memory(OPERATION, &self.memory, MemoryKind::Device)?;
         recorder.view(&self.layout, lowest(&self.memory, &self.layout.extent()))
     }
 }
@@ -234,7 +247,7 @@ impl<S: StorageMut, D: Dimension> GraphParameter<S::Backend> for &mut ArrayBase<
     type Inside<'g> = DeviceViewMut<'g, S::Elem, D, S::Backend>;
 
     fn record<'g>(&self, recorder: &mut Recorder<'_, S::Backend>) -> Result<Self::Inside<'g>> {
-        check_memory(OPERATION, &self.memory)?;
+        check_memory(OPERATION, &self.memory, MemoryKind::Device)?;
         recorder.view(&self.layout, lowest(&self.memory, &self.layout.extent()))
     }
 }

@@ -159,7 +159,7 @@ fn check_arguments<B: Backend>(plan: &Plan<B>, timeline: &Timeline<B>, places: &
     for (place, parameter) in places.arrays.iter().zip(&signature.arrays) {
         let at = parameter.position;
         let fail = |error: LayoutError| Err(timeline.context.error(OPERATION, error).at_argument(at));
-        check_memory(OPERATION, place.memory).map_err(|error| error.at_argument(at))?;
+        check_memory(OPERATION, place.memory, parameter.kind).map_err(|error| error.at_argument(at))?;
         let (found, expected) = (place.layout, &parameter.layout);
         if found.shape() != expected.shape() || found.strides() != expected.strides() {
             let (found, found_strides) = (found.shape().to_vec(), found.strides().to_vec());

@@ -12,6 +12,7 @@ mod executables;
 mod launch;
 mod memory;
 mod nested;
+mod pinned;
 mod plan;
 mod results;
 mod schedule;
@@ -28,6 +29,7 @@ pub use arguments::{
     reads, writes,
 };
 pub use memory::GraphMemory;
+pub use pinned::{PinnedReadForm, PinnedView, PinnedWriteForm};
 use results::Binder;
 pub use results::GraphResults;
 pub use varying::{UntypedNumber, UntypedValue, Value, Varying};

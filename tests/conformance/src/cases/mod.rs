@@ -30,6 +30,7 @@ mod l12_sizes;
 mod l13_failures;
 mod l14_arguments;
 mod l14_graphs;
+mod l14_pinned;
 mod l14_refusals;
 mod tools;
 
@@ -69,6 +70,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l13_failures::cases(),
         l14_graphs::cases(),
         l14_arguments::cases(),
+        l14_pinned::cases(),
         l14_refusals::cases(),
     ];
     lists.into_iter().flatten().collect()

@@ -28,7 +28,7 @@ pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// An array over memory that holds initialised bytes for the whole layout.
-    pub(super) fn over(operation: &'static str, memory: AllocationRef<B>, layout: Layout) -> Result<Self> {
+    pub(crate) fn over(operation: &'static str, memory: AllocationRef<B>, layout: Layout) -> Result<Self> {
         layout.fits(memory.len()).map_err(|error| memory.core().error(operation, error))?;
         Self::check_elements(memory.core(), operation, &layout)?;
         Ok(Self { memory, layout, marker: PhantomData })
