@@ -88,7 +88,7 @@ fn enqueue_all<R, B: Backend>(
     let executable = inner.executables.get(&inner.device, &values);
     let accesses = bound.accesses();
     let admitted = timeline.admit(Work::Launch, OPERATION, &accesses)?;
-    let shown = bound.shown();
+    let shown = timeline.survives_faults().then(|| bound.shown());
     let (mut begun, mut not_taken) = (false, None);
     let submitted = admitted.submit(|sink, submission| {
         if executable.is_some() && sink.stream(OPERATION)?.is_capturing()? {
@@ -96,8 +96,9 @@ fn enqueue_all<R, B: Backend>(
             return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
         }
         begun = true;
-        let uses = Uses { all: &shown, submission: SubmissionId { stream: timeline.id(), submission } };
-        let told: Option<&dyn MemoryUses> = if timeline.survives_faults() { Some(&uses) } else { None };
+        let submission_id = SubmissionId { stream: timeline.id(), submission };
+        let uses = shown.as_deref().map(|all| Uses { all, submission: submission_id });
+        let told = uses.as_ref().map(|uses| uses as &dyn MemoryUses);
         // SAFETY: these are the accesses of the launch, but for the arena. Each region is where the bases say, and has the bytes
         // that were recorded: the layouts of arguments are equal, and results, temporaries and constants were allocated for it.
         // All of it is in the accesses of the launch, whose logs keep it alive and ordered.
