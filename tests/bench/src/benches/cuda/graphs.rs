@@ -7,14 +7,18 @@ use super::{
     raw::{Context, Stream, check},
 };
 use crate::{Bench, Measure, Pair, Routine};
-use anyhow::Result;
-use cudarc::driver::sys;
+use anyhow::{Context as _, Result};
+use cudarc::driver::{CudaContext, sys};
 use gpumem_core::LaunchConfig;
 use gpumem_cuda::Cuda;
 use gpumem_kernel::{KernelDef, Slice, SliceMut, config_for_items};
 use gpumem_runtime::{Device, DeviceArray, Graph, Stream as OwnStream, WriteForm, writes};
 use ndarray::Ix1;
-use std::{mem::swap, ptr::null_mut, rc::Rc};
+use std::{
+    mem::{ManuallyDrop, swap},
+    ptr::null_mut,
+    rc::Rc,
+};
 
 /// Small arrays: what is measured is the cost on the host.
 const LEN: usize = 256;
@@ -24,7 +28,7 @@ const KERNELS: usize = 512;
 pub(super) fn all() -> Vec<Bench> {
     let mut benches: Vec<_> = [1, 4, 16, 64, 256].map(chain).into();
     benches.extend([16, 64].map(one_by_one));
-    benches.extend([ping_pong(), number()]);
+    benches.extend([ping_pong(), number(), beside_cudarc()]);
     benches
 }
 
@@ -249,5 +253,31 @@ fn number() -> Bench {
             ours: launches(device.stream()?, KERNELS, launch),
             reference: raw_launches(context, stream, KERNELS, launch_raw),
         })
+    })
+}
+
+/// A chain of 16 kernels, compared with cudarc's graph of it.
+fn beside_cudarc() -> Bench {
+    const KERNELS: usize = 16;
+    Bench::new("cuda/graph/cudarc/16", "cudarc's CudaGraph::launch", Measure::Latency, || {
+        let device = device()?;
+        let (graph, (mut x, mut y)) = (record(&device, KERNELS)?, arrays(&device)?);
+        let launch = move |stream: &OwnStream<Cuda>| Ok(graph.launch(stream, (&mut x, &mut y))?);
+        let (kernel, context) = (Raw::of(&device, &declaration())?, Context::of(&device));
+        let (other_x, other_y) = arrays(&device)?;
+        let stream = CudaContext::new(device.info().ordinal)?.new_stream()?;
+        stream.begin_capture(sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED)?;
+        // cudarc destroys its stream.
+        let own = ManuallyDrop::new(Stream { raw: stream.cu_stream(), context });
+        launch_chain(&kernel, &own, [&other_x, &other_y], KERNELS)?;
+        let captured = stream.end_capture(sys::CUgraphInstantiate_flags_enum(0))?;
+        let captured = captured.context("cudarc has captured nothing")?;
+        let kept = (kernel, other_x, other_y);
+        let theirs = Routine::clocked(move |calls| {
+            let _ = &kept;
+            let batch = (self::KERNELS / KERNELS) as u64;
+            batches_of(batch, calls, || Ok(captured.launch()?), || Ok(stream.synchronize()?))
+        });
+        Ok(Pair { ours: launches(device.stream()?, KERNELS, launch), reference: theirs })
     })
 }

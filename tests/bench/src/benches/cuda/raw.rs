@@ -79,7 +79,7 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) raw: sys::CUstream,
-    context: Context,
+    pub(super) context: Context,
 }
 
 impl Stream {
