@@ -13,6 +13,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array;
+mod chunks;
 mod completion;
 mod device;
 mod doors;
@@ -86,6 +87,7 @@ pub use array::{
     PinnedHost, RawAccess, RawParts, RegisterError, Registered, RegisteredArray, Scalar, Scope, Shared,
     Source, Storage, StorageMut, ToDevice, UninitArray, UninitHostArray, view_at, view_mut_at,
 };
+pub use chunks::{ChunkIter, Chunks};
 pub use completion::Completion;
 pub use device::Device;
 pub use foreign::{Bool, CudaArrayInterface, DescrField, ElementKind, ElementType, InterchangeStream};

@@ -46,6 +46,7 @@
 //! | for | see |
 //! |---|---|
 //! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`], [`FrozenArray`]; [`ArraySpec`] for strides and order |
+//! | more than a device holds | [`Device::chunks`](generic::Device::chunks), [`Device::map_chunks`](generic::Device::map_chunks) |
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
 //! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`], [`Varying`] |
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
@@ -152,13 +153,13 @@ pub use gpumem_macros::{DeviceRecord, device, kernel};
 pub mod generic {
     //! The generic types below those of this crate, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::{
-        ArrayBase, ArraySpec, Bool, Completion, CopyPlan, CudaArrayDestination, CudaArrayInterface,
-        CudaArraySource, DescrField, Destination, Device, DeviceArray, DeviceCounters, DeviceRecord,
-        DeviceView, DeviceViewMut, DeviceVisible, DlpackTensor, ElementKind, ElementType, Event, Exclusive,
-        Field, FromDevice, Frozen, FrozenArray, Graph, GraphArgument, GraphArguments, GraphMemory,
-        GraphParameter, GraphParameters, GraphReport, GraphResults, HasCudaArrayInterface, HostArray,
-        HostKind, Imported, ImportedArray, InterchangeStream, IntoArraySpec, IpcArray, IpcArrayHandle,
-        Layout, Loan, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
+        ArrayBase, ArraySpec, Bool, ChunkIter, Chunks, Completion, CopyPlan, CudaArrayDestination,
+        CudaArrayInterface, CudaArraySource, DescrField, Destination, Device, DeviceArray, DeviceCounters,
+        DeviceRecord, DeviceView, DeviceViewMut, DeviceVisible, DlpackTensor, ElementKind, ElementType,
+        Event, Exclusive, Field, FromDevice, Frozen, FrozenArray, Graph, GraphArgument, GraphArguments,
+        GraphMemory, GraphParameter, GraphParameters, GraphReport, GraphResults, HasCudaArrayInterface,
+        HostArray, HostKind, Imported, ImportedArray, InterchangeStream, IntoArraySpec, IpcArray,
+        IpcArrayHandle, Layout, Loan, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
         MappedRegisteredArray, NonTemporalStores, OnBackend, Order, Owned, OwnedKind, Pinned, PinnedArray,
         PinnedHost, PinnedReadForm, PinnedView, PinnedWriteForm, Progress, RawAccess, RawParts, ReadForm,
         Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
@@ -170,12 +171,12 @@ pub mod generic {
 pub mod kernel;
 pub mod ops;
 pub use gpumem_runtime::{
-    ArraySpec, Bool, Completion, CopyPlan, CudaArrayInterface, DescrField, DeviceCounters, DlpackTensor,
-    ElementKind, ElementType, Field, GraphArguments, GraphParameters, GraphReport, GraphResults,
-    HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle, Layout, NonTemporalStores,
-    Order, PinnedReadForm, PinnedWriteForm, Progress, RawParts, ReadForm, Reads, RegisterError, Route,
-    Scalar, Storage, StorageMut, ToDevice, TransferOptions, WriteForm, Writes, cuda_array, dlpack, field,
-    is_cuda_array, layout, memory, reads, trace, writes,
+    ArraySpec, Bool, Chunks, Completion, CopyPlan, CudaArrayInterface, DescrField, DeviceCounters,
+    DlpackTensor, ElementKind, ElementType, Field, GraphArguments, GraphParameters, GraphReport,
+    GraphResults, HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle, Layout,
+    NonTemporalStores, Order, PinnedReadForm, PinnedWriteForm, Progress, RawParts, ReadForm, Reads,
+    RegisterError, Route, Scalar, Storage, StorageMut, ToDevice, TransferOptions, WriteForm, Writes,
+    cuda_array, dlpack, field, is_cuda_array, layout, memory, reads, trace, writes,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
@@ -213,6 +214,8 @@ mod book {
     struct Graphs;
     #[doc = include_str!("../../../docs/src/graph-programs.md")]
     struct GraphPrograms;
+    #[doc = include_str!("../../../docs/src/chunks.md")]
+    struct Chunks;
     #[doc = include_str!("../../../docs/src/memory.md")]
     struct Memory;
     #[doc = include_str!("../../../docs/src/safety.md")]

@@ -121,6 +121,8 @@ pub type Loan<B = AnyBackend> = rt::Loan<B>;
 /// # Ok::<(), gpumem::Error>(())
 /// ```
 pub type UninitArray<T, D = Ix1, B = AnyBackend> = rt::UninitArray<T, D, B>;
+/// The chunks of an array that is larger than the device, made by [`Device::chunks`](rt::Device::chunks).
+pub type ChunkIter<'a, T, D = Ix1, B = AnyBackend> = rt::ChunkIter<'a, T, D, B>;
 /// A page-locked array of the host, for copies that are truly asynchronous.
 /// ```
 /// use gpumem::{Device, PinnedArray};

@@ -36,6 +36,8 @@ pub enum Level {
     Failures = 13,
     /// Graphs.
     Graphs = 14,
+    /// Arrays that are larger than the device, in chunks.
+    Chunks = 16,
 }
 
 impl Level {
@@ -61,6 +63,7 @@ impl Level {
             Level::Kernel => "12_kernel",
             Level::Failures => "13_failures",
             Level::Graphs => "14_graphs",
+            Level::Chunks => "16_chunks",
         }
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use gpumem::{
-    Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, Stream,
+    Chunks, Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, Stream,
     kernel::{
         ConstantArray, In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items,
     },
@@ -148,6 +148,9 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     check(is_forked(copy.launch(stream, &dims, (In(&host), Out(&mut copied)))), "launch of host arrays")?;
     check(is_forked(copy.launch(stream, &dims, (In(&host), InOut(&mut copied)))), "launch in and out")?;
     check(is_forked(scale.launch(stream, &dims, (&mut *array, In(&[7u32])))), "launch with constants")?;
+    check(is_forked(device.chunks(&host, Chunks::rows(9))), "chunks")?;
+    let mapped = device.map_chunks(&host, &mut copied, Chunks::rows(9), |_, _, array| Ok(array));
+    check(is_forked(mapped), "map of chunks")?;
     check(is_forked(device.record_memory(RecorderOptions::default())), "recording")?;
     let replayed =
         device.replay_memory(&Trace::empty(), ReplayOptions::default(), |kind| device.memory_resource(kind));

@@ -2,7 +2,7 @@
 #![cfg(all(target_os = "linux", feature = "host"))]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use gpumem::{Device, ErrorKind, Result, Stream, kernel::config_for_items};
+use gpumem::{Chunks, Device, ErrorKind, Result, Stream, kernel::config_for_items};
 use gpumem_core::{
     DriverDevice as _, DriverModule as _, HostFunction, KernelArguments, KernelSource, LaunchConfig,
     Stream as _, StreamOptions,
@@ -117,6 +117,18 @@ fn reduce_without_a_thread() -> (Option<gpumem::Error>, impl Sized) {
     (ended.err(), (ranks, stream, array))
 }
 
+/// Maps chunks on a device that gets no thread for the downloads. Returns whether that was refused, and the output.
+fn map_without_a_thread() -> (bool, [u8; 2]) {
+    let device = Device::open("host").unwrap();
+    // The device has started the threads that it works with.
+    let mut output = [0u8; 2];
+    device.map_chunks(&[1u8, 2], &mut output, Chunks::rows(1), |_, _, array| Ok(array)).unwrap();
+    let before = limit_address_space();
+    let mapped = device.map_chunks(&[3u8, 4], &mut output, Chunks::rows(1), |_, _, array| Ok(array));
+    set_limit(before);
+    (is_refused(mapped), output)
+}
+
 /// The one test of this program: the limit is that of the process. No thread ends before it does: the next one would get its
 /// stack.
 #[test]
@@ -133,6 +145,7 @@ fn what_gets_no_thread_is_an_error_and_not_waited_for() {
             threads
         };
         sender.send(add_callback_without_a_thread()).unwrap();
+        assert_eq!(map_without_a_thread(), (true, [1, 2]));
     });
     assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok((true, true)));
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, Source, StorageMut, ToDevice,
+    array::rows,
     device::{Allocation, AllocationRef},
     foreign,
     layout::Layout,
@@ -11,7 +12,7 @@ use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Res
 use gpumem_memory::track::DeviceContext;
 use gpumem_memory::track::Timeline;
 use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
-use std::sync::Arc;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// Destinations of a copy from a device of backend `B`: arrays and mutable views of ndarray of any layout, slices,
 /// arrays and vectors of Rust, a [`Scalar`], device arrays and mutable views, the host arrays of the library, and
@@ -31,7 +32,7 @@ enum To<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayViewMut<'a, T, D>),
     Memory {
         memory: &'a AllocationRef<B>,
-        layout: &'a Layout,
+        layout: Cow<'a, Layout>,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
     Described(Result<CudaArrayInterface>),
@@ -65,6 +66,22 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
             To::Memory { memory, layout } => Source::memory(memory, layout),
             To::Described(descriptor) => Source::described(descriptor.clone()),
         }
+    }
+
+    /// The elements of some rows: positions of the first axis.
+    pub(crate) fn rows(&mut self, rows: Range<usize>) -> Result<Destination<'_, T, D, B>, ErrorKind> {
+        Ok(Destination(match &mut self.0 {
+            To::Host(view) => {
+                let mut view = view.view_mut();
+                rows::narrow(&mut view, rows)?;
+                To::Host(view)
+            }
+            To::Memory { memory, layout } => {
+                To::Memory { memory, layout: Cow::Owned(rows::of_layout(layout, rows)?) }
+            }
+            To::Described(Ok(all)) => To::Described(Ok(rows::of_descriptor::<T>(all, rows)?)),
+            To::Described(Err(error)) => To::Described(Err(error.clone())),
+        }))
     }
 
     /// Whether elements may be written here, before anything is.
@@ -121,7 +138,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
                 Ok((0, None))
             }
             (To::Memory { memory, layout }, _) => {
-                let to = ArrayRef::new(memory, layout);
+                let to = ArrayRef::new(memory, &layout);
                 Ok((transfer::copy::<T, B>(timeline, operation, source, to)?, None))
             }
             (To::Described(descriptor), _) => {
@@ -195,13 +212,13 @@ impl<B: Backend, T: Element> FromDevice<B> for Scalar<T> {
 
 impl<S: StorageMut, D: Dimension> FromDevice<S::Backend> for ArrayBase<S, D> {
     fn destination(&mut self) -> Destination<'_, S::Elem, D, S::Backend> {
-        Destination(To::Memory { memory: &self.memory, layout: &self.layout })
+        Destination(To::Memory { memory: &self.memory, layout: Cow::Borrowed(&self.layout) })
     }
 }
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> FromDevice<B> for HostArray<K, T, D, B> {
     fn destination(&mut self) -> Destination<'_, T, D, B> {
         let ArrayRef { memory, layout } = self.place();
-        Destination(To::Memory { memory, layout })
+        Destination(To::Memory { memory, layout: Cow::Borrowed(layout) })
     }
 }

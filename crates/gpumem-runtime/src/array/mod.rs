@@ -7,6 +7,7 @@ mod freeze;
 pub(crate) mod host;
 mod raw;
 mod reshape;
+pub(crate) mod rows;
 mod scope;
 pub(crate) mod source;
 mod split;

@@ -2,17 +2,17 @@
 
 use crate::{
     ArrayBase, CopyPlan, CudaArrayInterface, Device, HostArray, HostKind, Storage, UninitArray,
-    array::host::packed_shape,
+    array::{host::packed_shape, rows},
     device::{Allocation, AllocationRef},
     foreign::{self, described_layout},
     key::Key,
     layout::Layout,
     transfer::{self, ArrayRef, Upload},
 };
-use gpumem_core::{Backend, Element, Error, Result};
+use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
 use gpumem_memory::{may_block, track::Timeline};
 use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn};
-use std::sync::Arc;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// A source of a copy to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors of
 /// Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, and objects with a CUDA
@@ -41,7 +41,7 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayView<'a, T, D>),
     Memory {
         memory: &'a AllocationRef<B>,
-        layout: &'a Layout,
+        layout: Cow<'a, Layout>,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
     Described(Result<CudaArrayInterface>),
@@ -78,7 +78,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
 
     /// A source in memory of the library.
     pub(crate) fn memory(memory: &'a AllocationRef<B>, layout: &'a Layout) -> Self {
-        Self(From::Memory { memory, layout })
+        Self(From::Memory { memory, layout: Cow::Borrowed(layout) })
     }
 
     /// A source that an object with a CUDA array interface has described.
@@ -90,13 +90,29 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     #[doc(hidden)]
     pub fn layout(&self, operation: &'static str) -> Result<Layout> {
         match &self.0 {
-            From::Memory { layout, .. } => Ok((*layout).clone()),
+            From::Memory { layout, .. } => Ok(Layout::clone(layout)),
             From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
                 .map_err(|error| Error::new("", operation, error)),
             From::Described(descriptor) => {
                 described_layout::<T>(descriptor.as_ref().map_err(Clone::clone)?, operation)
             }
         }
+    }
+
+    /// The elements of some rows: positions of the first axis.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Result<Source<'_, T, D, B>, ErrorKind> {
+        Ok(Source(match &self.0 {
+            From::Host(view) => {
+                let mut view = view.view();
+                rows::narrow(&mut view, rows)?;
+                From::Host(view)
+            }
+            From::Memory { memory, layout } => {
+                From::Memory { memory, layout: Cow::Owned(rows::of_layout(layout, rows)?) }
+            }
+            From::Described(Ok(all)) => From::Described(Ok(rows::of_descriptor::<T>(all, rows)?)),
+            From::Described(Err(error)) => From::Described(Err(error.clone())),
+        }))
     }
 
     /// The elements where they lie, if kernels of the stream's device can use them there: in memory of the library with a
@@ -112,7 +128,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         let (memory, layout, borrowed, read_only) = match &self.0 {
             From::Host(_) => return Ok(None),
             From::Memory { memory, layout } => {
-                ((*memory).clone(), (*layout).clone(), false, memory.is_read_only())
+                ((*memory).clone(), Layout::clone(layout), false, memory.is_read_only())
             }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
@@ -388,7 +404,7 @@ impl<S: Storage, D: Dimension> ToDevice<S::Backend> for ArrayBase<S, D> {
     type Dim = D;
 
     fn source(&self) -> Source<'_, S::Elem, D, S::Backend> {
-        Source(From::Memory { memory: &self.memory, layout: &self.layout })
+        Source::memory(&self.memory, &self.layout)
     }
 }
 
@@ -399,6 +415,6 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> ToDevice<B> for HostArra
 
     fn source(&self) -> Source<'_, T, D, B> {
         let ArrayRef { memory, layout } = self.place();
-        Source(From::Memory { memory, layout })
+        Source::memory(memory, layout)
     }
 }

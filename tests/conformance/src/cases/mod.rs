@@ -32,6 +32,7 @@ mod l14_arguments;
 mod l14_graphs;
 mod l14_pinned;
 mod l14_refusals;
+mod l16_chunks;
 mod tools;
 
 use crate::Case;
@@ -72,6 +73,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l14_arguments::cases(),
         l14_pinned::cases(),
         l14_refusals::cases(),
+        l16_chunks::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

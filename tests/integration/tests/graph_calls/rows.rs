@@ -15,7 +15,7 @@ use gpumem_kernel::{
     config_for_items,
 };
 use gpumem_runtime::{
-    ArrayBase, DeviceArray, GraphMemory, InterchangeStream, Order, Storage,
+    ArrayBase, Chunks, DeviceArray, GraphMemory, InterchangeStream, Order, Storage,
     trace::{RecorderOptions, ReplayOptions},
     writes,
 };
@@ -299,6 +299,20 @@ fn devices() -> Vec<(&'static str, Row)> {
             }),
         ),
         ("Device::to_device", Refused(|c| c.device().to_device(&[1.0_f32]).map(drop))),
+        (
+            "Device::chunks",
+            Recorded(|mut c| {
+                let device = c.device().clone();
+                device.chunks(&[5.0_f32, 6.0, 7.0], Chunks::rows(2))?.try_for_each(|chunk| c.put(&chunk?.1))
+            }),
+        ),
+        (
+            "Device::map_chunks",
+            Refused(|c| {
+                let mut output = [0.0_f32; 2];
+                c.device().map_chunks(&[5.0_f32, 6.0], &mut output, Chunks::rows(1), |_, _, array| Ok(array))
+            }),
+        ),
         ("Device::synchronize", Refused(|c| c.device().synchronize())),
         ("Device::record", Refused(|c| c.device().record((), |_, ()| Ok(())).map(drop))),
         (

@@ -1,0 +1,136 @@
+//! Arrays to arrays: up, work, down.
+
+use super::{ChunkIter, Chunks};
+use crate::{
+    Destination, Device, DeviceArray, FromDevice, Stream, ToDevice,
+    array::{destination::WriteBack, rows},
+    transfer::abort,
+};
+use gpumem_core::{Backend, Element, ErrorKind, LayoutError, NotRecorded, Result};
+use gpumem_memory::may_block;
+use ndarray::Dimension;
+use std::{
+    ops::Range,
+    panic::resume_unwind,
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+};
+
+const OPERATION: &str = "map_chunks";
+
+impl<B: Backend> Device<B> {
+    /// Calls `work` for each chunk of `input`, in order, and copies the array that it returns to the same rows of `output`. Uploads,
+    /// work and downloads overlap; a thread of this call downloads. Everything has finished on return.
+    ///
+    /// `work` gets a stream to enqueue on, the rows, and an array with them (and their [halo](Chunks::halo)). It returns that array,
+    /// or another one with as many rows as the chunk has without its halo: of any element type and any length of the other axes.
+    /// ```
+    /// # use {gpumem_runtime::Chunks, ndarray::{Array1, Array2}};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let (input, mut output) = (Array2::from_elem((1000, 4), 1.0f32), Array1::zeros(1000));
+    /// device.map_chunks(&input, &mut output, Chunks::rows(300), |stream, rows, array| {
+    ///     let mut column = stream.device_array::<f32, _>(rows.len())?;
+    ///     stream.copy_to_device(&mut column, &array.slice(ndarray::s![.., 0])?)?;
+    ///     Ok(column)
+    /// })?;
+    /// assert_eq!(output, Array1::from_elem(1000, 1.0));
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ShapeMismatch`](LayoutError::ShapeMismatch) before anything moves if `output` has another number of rows than
+    /// `input`. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, and
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread for the downloads.
+    ///
+    /// Otherwise returns the error of the first chunk that fails: of its upload, as for [`chunks`](Self::chunks), of `work`, or of
+    /// its download, for which a returned array of another shape is a `ShapeMismatch`. `output` has the chunks before it, and later
+    /// ones are as they were. So they are if `work` panics: the panic goes on from here after the downloads.
+    pub fn map_chunks<S, X, W>(&self, input: &S, output: &mut X, options: Chunks, mut work: W) -> Result<()>
+    where
+        S: ToDevice<B> + ?Sized,
+        X: FromDevice<B> + ?Sized,
+        W: FnMut(
+            &Stream<B>,
+            Range<usize>,
+            DeviceArray<S::Elem, S::Dim, B>,
+        ) -> Result<DeviceArray<X::Elem, X::Dim, B>>,
+    {
+        let core = self.core();
+        may_block(OPERATION)?;
+        if self.recording().is_some() {
+            return Err(core.not_recordable(OPERATION, NotRecorded::Wait));
+        }
+        let mut chunks = ChunkIter::new(self, OPERATION, input.source(), options)?;
+        let mut output = output.destination();
+        check_rows(&output, self, chunks.total)?;
+        let (up, stream, down) = (chunks.stream.clone(), self.stream()?, self.stream()?);
+        // One chunk waits while another is downloaded and a third one is uploaded.
+        let (sender, receiver) = sync_channel(1);
+        let outcome = thread::scope(|scope| {
+            // Dropped on each way out, which ends the other thread.
+            let sender = sender;
+            let (output, down) = (&mut output, &down);
+            let drain = move || drain(output, receiver, down);
+            let named = thread::Builder::new().name("gpumem:chunks".to_owned());
+            let drained = named.spawn_scoped(scope, drain).map_err(|error| {
+                tracing::error!(%error, "there is no thread for downloads");
+                core.error(OPERATION, ErrorKind::Unsupported { what: "another thread" })
+            })?;
+            let worked = chunks.try_for_each(|chunk| {
+                let (rows, array) = chunk.map_err(Some)?;
+                let result = work(&stream, rows.clone(), array).map_err(Some)?;
+                // The error of the download is told below.
+                sender.send((rows, result)).map_err(|_| None)
+            });
+            drop(sender);
+            let drained = drained.join().unwrap_or_else(|panic| resume_unwind(panic));
+            // Chunks come in order, so what failed to download is before what was not enqueued.
+            drained.and(worked.or_else(|error| error.map_or(Ok(()), Err)))
+        });
+        let ends = [&down, &stream, &up].map(Stream::synchronize);
+        ends.into_iter().fold(outcome, Result::and)
+    }
+}
+
+/// Whether an array has so many rows, which may be written.
+fn check_rows<T: Element, D: Dimension, B: Backend>(
+    output: &Destination<'_, T, D, B>,
+    device: &Device<B>,
+    expected: usize,
+) -> Result<()> {
+    let core = device.core();
+    output.check(device, OPERATION)?;
+    let layout = output.as_source().layout(OPERATION).map_err(|error| core.place(error))?;
+    let found = rows::row_count(&layout).map_err(|error| core.error(OPERATION, error))?;
+    if found != expected {
+        let mut wanted = layout.shape().to_vec();
+        wanted.splice(..1, [expected]);
+        let mismatch = LayoutError::ShapeMismatch { found: layout.shape().to_vec(), expected: wanted };
+        return Err(core.error(OPERATION, mismatch));
+    }
+    Ok(())
+}
+
+/// Downloads chunks until the last one, or until one fails.
+fn drain<T: Element, D: Dimension, B: Backend>(
+    output: &mut Destination<'_, T, D, B>,
+    chunks: Receiver<(Range<usize>, DeviceArray<T, D, B>)>,
+    stream: &Stream<B>,
+) -> Result<()> {
+    let (timeline, device) = (stream.timeline(), stream.device());
+    for (rows, array) in chunks {
+        let part = output.rows(rows).map_err(|kind| device.core().error(OPERATION, kind))?;
+        // SAFETY: it is no scope, and memory of a borrowed object is waited for below.
+        let (_, borrowed) =
+            unsafe { part.copy_from(timeline, OPERATION, array.place(), device, WriteBack::Now)? };
+        if let Some(memory) = borrowed {
+            let settled = memory.wait_until_unused();
+            if !settled.done {
+                // Law 3: the device may still be using memory that is about to go back to its owner.
+                abort(OPERATION, settled.result);
+            }
+            settled.result?;
+        }
+    }
+    Ok(())
+}
