@@ -1,11 +1,13 @@
 //! The error type and the kinds of errors.
 
+mod file;
 mod layout;
 mod load;
 mod not_recorded;
 #[cfg(test)]
 mod tests;
 
+pub use file::{FileError, FileFailure};
 pub use layout::LayoutError;
 pub use load::{LoadError, LoadFailure};
 pub use not_recorded::NotRecorded;
@@ -284,6 +286,9 @@ pub enum ErrorKind {
     /// Foreign memory is described in a way that cannot be taken.
     #[error(transparent)]
     Descriptor(#[from] crate::DescriptorError),
+    /// A file could not be read or written, or is not what it was said to be.
+    #[error(transparent)]
+    File(#[from] Box<FileError>),
     /// An operation writes an array that shares memory with another one that it uses: both are handles of one allocation, or of
     /// one piece of foreign memory.
     #[error(

@@ -53,7 +53,9 @@ pub use device::{
     AddressRange, Capabilities, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress,
 };
 pub use element::Element;
-pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, NotRecorded, Result};
+pub use error::{
+    Error, ErrorKind, FileError, FileFailure, LayoutError, LoadError, LoadFailure, NotRecorded, Result,
+};
 pub use event::EventOptions;
 pub use failed::{FailedSubmissions, SubmissionId};
 pub use failure::Failure;

@@ -15,6 +15,7 @@
 mod array;
 mod chunks;
 mod completion;
+mod data_file;
 mod device;
 mod doors;
 mod event_count;
@@ -82,13 +83,14 @@ pub use core as __core;
 
 pub use array::{
     ArrayBase, Destination, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, DeviceVisible, Exclusive,
-    Field, FromDevice, Frozen, FrozenArray, HostArray, HostKind, Imported, LockArrays, Managed, ManagedArray,
-    Mapped, MappedArray, MappedHost, MappedRegisteredArray, OnBackend, Owned, OwnedKind, Pinned, PinnedArray,
-    PinnedHost, RawAccess, RawParts, RegisterError, Registered, RegisteredArray, Scalar, Scope, Shared,
-    Source, Storage, StorageMut, ToDevice, UninitArray, UninitHostArray, view_at, view_mut_at,
+    Field, FileView, FromDevice, Frozen, FrozenArray, HostArray, HostKind, Imported, LockArrays, Managed,
+    ManagedArray, Mapped, MappedArray, MappedHost, MappedRegisteredArray, OnBackend, Owned, OwnedKind,
+    Pinned, PinnedArray, PinnedHost, RawAccess, RawParts, RegisterError, Registered, RegisteredArray, Scalar,
+    Scope, Shared, Source, Storage, StorageMut, ToDevice, UninitArray, UninitHostArray, view_at, view_mut_at,
 };
 pub use chunks::{ChunkIter, Chunks};
 pub use completion::Completion;
+pub use data_file::DataFile;
 pub use device::Device;
 pub use foreign::{Bool, CudaArrayInterface, DescrField, ElementKind, ElementType, InterchangeStream};
 pub use gpumem_layout::layout;

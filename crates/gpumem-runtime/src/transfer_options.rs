@@ -26,17 +26,15 @@ pub(crate) struct TransferConfig {
     pub(crate) blocks: usize,
     /// They are contiguous, and parts of them are sent while others are filled.
     pub(crate) is_ring: bool,
+    /// Least and most bytes that a thread moves at a time.
+    least_part: usize,
+    most_part: usize,
 }
 
 impl TransferConfig {
     /// Bytes that a thread moves at a time, of a block of so many: all threads are to have some.
     pub(crate) fn part(&self, block: usize) -> usize {
-        let config = page(block.div_ceil(self.threads));
-        if self.is_ring {
-            config.min(TUNING.min_part)
-        } else {
-            config.clamp(TUNING.min_part, TUNING.max_part)
-        }
+        page(block.div_ceil(self.threads)).clamp(self.least_part, self.most_part)
     }
 }
 
@@ -187,7 +185,8 @@ impl TransferOptions {
         let several = !is_alone && bytes >= self.parallel_bytes;
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
         let blocks = if threads > 1 { TUNING.blocks } else { TUNING.blocks_of_one_thread };
-        TransferConfig { threads, block, shortest, blocks, is_ring: false }
+        let (least_part, most_part) = (TUNING.min_part, TUNING.max_part);
+        TransferConfig { threads, block, shortest, blocks, is_ring: false, least_part, most_part }
     }
 
     /// As [`config`](Self::config), for an upload: in one run, or in several.
@@ -198,10 +197,29 @@ impl TransferOptions {
                 block: config.block.max(TUNING.min_ring_block).min(self.block_bytes),
                 blocks: TUNING.ring_blocks,
                 is_ring: true,
+                least_part: 0,
+                most_part: TUNING.min_part,
                 ..config
             },
             false => config,
         }
+    }
+
+    /// How so many bytes are read from a file, or written to one. The calling thread only submits copies, unless it is alone: one
+    /// that sleeps in the system's call idles the copy engine.
+    pub(crate) fn file_config(&self, bytes: usize, is_ring: bool, is_alone: bool) -> TransferConfig {
+        let block = self.block_bytes;
+        let part = page(TUNING.file_part).min(block);
+        let several = !is_alone && self.threads > 1 && bytes > part;
+        let threads = if several { bytes.div_ceil(part).min(TUNING.file_threads) + 1 } else { 1 };
+        let is_ring = is_ring && several;
+        let blocks = match (several, is_ring) {
+            (false, _) => TUNING.blocks_of_one_thread,
+            (true, true) => TUNING.ring_blocks,
+            (true, false) => TUNING.blocks,
+        };
+        let shortest = TUNING.min_block.min(block);
+        TransferConfig { threads, block, shortest, blocks, is_ring, least_part: part, most_part: part }
     }
 
     /// As [`config`](Self::config), for a download inside a scope: its blocks are as long as they may be, because a copy is

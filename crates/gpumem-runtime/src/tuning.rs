@@ -64,6 +64,15 @@ pub(crate) struct TuningProfile {
     pub(crate) staging_asked: usize,
     /// Blocks of a copy between two backends: one going down, one going up, one to spare.
     pub(crate) cross_backend_blocks: usize,
+    // ---- files ----
+    /// Threads that read a file: they sleep in the system's calls, so there may be more of them than processors.
+    pub(crate) file_threads: usize,
+    /// Bytes of one read: less is too short for a disk.
+    pub(crate) file_part: usize,
+    /// Bytes between the runs of a part are read with them while all together are at most so many times the bytes of the runs.
+    pub(crate) file_extent: usize,
+    /// Elements in another order than that of the file go through a block of the device where their runs are shorter.
+    pub(crate) file_run: usize,
     // ---- one block ----
     /// Longer downloads through one block come in pieces, so that one is taken out while the next one comes: a thread
     /// takes about three times as long for a byte as the engine.
@@ -160,6 +169,10 @@ impl TuningProfile {
         staging_kept: 64 << 20,
         staging_asked: 4,
         cross_backend_blocks: 3,
+        file_threads: 8,
+        file_part: 1 << 20,
+        file_extent: 4,
+        file_run: 32 << 10,
         single_block_whole: 256 << 10,
         single_block_first: 128 << 10,
         single_block_growth: 4,

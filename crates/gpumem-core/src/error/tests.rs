@@ -28,6 +28,9 @@ fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
         ErrorKind::Descriptor(_) => {
             ("Descriptor", "another library's description of memory cannot be taken (`DescriptorError`)")
         }
+        ErrorKind::File(_) => {
+            ("File", "a file cannot be read or written, or is not what it was said to be (`FileError`)")
+        }
         ErrorKind::Overlap { .. } => {
             ("Overlap", "an array that is written shares bytes with another one of the operation")
         }
@@ -114,6 +117,10 @@ fn errors() -> Vec<Error> {
         on("device_array", out_of_memory),
         on("launch", LayoutError::RankMismatch { found: 2, expected: 1 }).in_kernel("saxpy").at_argument(1),
         on("from_cuda_array_interface", DescriptorError::NullAddress { bytes: 16 }),
+        Error::new("", "npy", Box::new(FileError {
+            path: "weights.npy".into(),
+            failure: FileFailure::Truncated { wanted: 4224, found: 2048 },
+        })),
         on("copy_to_device", ErrorKind::Overlap { source_bytes: 0..400, destination_bytes: 200..600 }),
         on("register", ErrorKind::Registration { why: "a page of it is locked already, with other options" }),
         on("elapsed_since", ErrorKind::InvalidArgument {

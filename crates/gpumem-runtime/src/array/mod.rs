@@ -3,6 +3,7 @@
 mod create;
 pub(crate) mod destination;
 mod field;
+pub(crate) mod file;
 mod freeze;
 pub(crate) mod host;
 mod raw;
@@ -20,6 +21,7 @@ mod views;
 pub(crate) use create::check_address;
 pub use destination::{Destination, FromDevice};
 pub use field::Field;
+pub use file::FileView;
 pub use host::{
     DeviceVisible, HostArray, HostKind, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
     MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, RegisterError, Registered,

@@ -2,7 +2,7 @@
 
 use crate::{
     ArrayBase, CopyPlan, CudaArrayInterface, Device, HostArray, HostKind, Storage, UninitArray,
-    array::{host::packed_shape, rows},
+    array::{file::FileView, host::packed_shape, rows},
     device::{Allocation, AllocationRef},
     foreign::{self, described_layout},
     key::Key,
@@ -15,8 +15,8 @@ use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn};
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// A source of a copy to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors of
-/// Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, and objects with a CUDA
-/// array interface (through [`cuda_array`](crate::cuda_array)).
+/// Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, [arrays in files](FileView), and
+/// objects with a CUDA array interface (through [`cuda_array`](crate::cuda_array)).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be copied to a device",
     note = "arrays and views of ndarray, slices, vectors and device arrays can, where the elements are numbers, `gpumem::Bool`, or \
@@ -43,6 +43,7 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
         memory: &'a AllocationRef<B>,
         layout: Cow<'a, Layout>,
     },
+    File(Cow<'a, FileView<T, D>>),
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
     Described(Result<CudaArrayInterface>),
 }
@@ -81,6 +82,11 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         Self(From::Memory { memory, layout: Cow::Borrowed(layout) })
     }
 
+    /// A source in a file.
+    pub(crate) fn file(view: &'a FileView<T, D>) -> Self {
+        Self(From::File(Cow::Borrowed(view)))
+    }
+
     /// A source that an object with a CUDA array interface has described.
     pub(crate) fn described(descriptor: Result<CudaArrayInterface>) -> Self {
         Self(From::Described(descriptor))
@@ -93,6 +99,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             From::Memory { layout, .. } => Ok(Layout::clone(layout)),
             From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
                 .map_err(|error| Error::new("", operation, error)),
+            From::File(view) => Ok(view.layout().clone()),
             From::Described(descriptor) => {
                 described_layout::<T>(descriptor.as_ref().map_err(Clone::clone)?, operation)
             }
@@ -110,6 +117,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             From::Memory { memory, layout } => {
                 From::Memory { memory, layout: Cow::Owned(rows::of_layout(layout, rows)?) }
             }
+            From::File(view) => From::File(Cow::Owned(view.rows(rows)?)),
             From::Described(Ok(all)) => From::Described(Ok(rows::of_descriptor::<T>(all, rows)?)),
             From::Described(Err(error)) => From::Described(Err(error.clone())),
         }))
@@ -126,7 +134,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         operation: &'static str,
     ) -> Result<Option<InPlace<B>>> {
         let (memory, layout, borrowed, read_only) = match &self.0 {
-            From::Host(_) => return Ok(None),
+            From::Host(_) | From::File(_) => return Ok(None),
             From::Memory { memory, layout } => {
                 ((*memory).clone(), Layout::clone(layout), false, memory.is_read_only())
             }
@@ -160,6 +168,12 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             From::Memory { memory, layout } => {
                 let place = ArrayRef::new(memory, layout);
                 transfer::download(timeline, operation, place, &mut packed.view_mut(), None)?;
+            }
+            From::File(view) => {
+                let elements = packed.as_slice_memory_order_mut().unwrap_or_default();
+                view.side(view.layout().clone())
+                    .read_packed(layout, bytemuck::cast_slice_mut(elements))
+                    .map_err(|error| timeline.context.error(operation, error))?;
             }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
@@ -197,6 +211,10 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             From::Memory { memory, layout } => {
                 copy_memory::<T, B>(timeline, operation, ArrayRef::new(memory, layout), destination, upload)
             }
+            From::File(view) => {
+                let side = view.side(view.layout().clone());
+                transfer::upload_file::<T, B>(timeline, operation, &side, destination, upload, None)
+            }
             From::Described(descriptor) => {
                 copy_described::<T, B>(timeline, operation, descriptor, None, destination)
             }
@@ -218,6 +236,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 let caller = self.layout(operation).map_err(|error| timeline.context.place(error))?;
                 CopyPlan::borrowed(timeline, operation, caller, destination)
             }
+            From::File(view) => CopyPlan::of_file(timeline, operation, view.layout(), destination),
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
                 let device = near::<B>(destination.memory, operation)?;
@@ -229,8 +248,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         }
     }
 
-    /// As [`copy_to`](Self::copy_to), blocking, and told to `progress`: piece by piece from memory of the caller, at the
-    /// end from memory of the library.
+    /// As [`copy_to`](Self::copy_to), blocking, and told to `progress`: piece by piece from memory of the caller and from files, at
+    /// the end from memory of the library.
     pub(crate) fn copy_with_progress(
         &self,
         timeline: &Arc<Timeline<B>>,
@@ -242,6 +261,11 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         match &self.0 {
             From::Host(view) => {
                 transfer::upload(timeline, operation, view, destination, Upload::Blocking, Some(progress))?;
+            }
+            From::File(view) => {
+                let side = view.side(view.layout().clone());
+                let (upload, progress) = (Upload::Blocking, Some(progress));
+                transfer::upload_file::<T, B>(timeline, operation, &side, destination, upload, progress)?;
             }
             From::Memory { .. } | From::Described(_) => {
                 self.copy_to(timeline, operation, destination, Upload::Blocking)?;
@@ -271,6 +295,14 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 Some(view) => transfer::upload(timeline, operation, &view, destination, upload, None),
                 None => self.copy_to(timeline, operation, destination, upload),
             },
+            From::File(view) => transfer::upload_file::<T, B>(
+                timeline,
+                operation,
+                &view.side(wide),
+                destination,
+                upload,
+                None,
+            ),
             From::Memory { memory, .. } => {
                 copy_memory::<T, B>(timeline, operation, ArrayRef::new(memory, &wide), destination, upload)
             }

@@ -70,9 +70,22 @@ impl CopyPlan {
         let (host, direction) = (HostSpan::unwritten(null_mut(), host), Direction::HostToDevice);
         let copy = BorrowedCopy { timeline, operation, array, direction, blocks: true };
         let run = copy.run_of(&host).and_then(|run| copy.route_of_run(run.extent.len()));
-        let nest = copy.nest(&host)?;
-        let route = run.map_or_else(|| copy.route_of_nest(&host, &nest), Ok)?;
+        let nest = copy.nest(&host.layout)?;
+        let route = run.map_or_else(|| copy.route_of_nest(&host.layout, &nest), Ok)?;
         Ok(Self::new(route, &nest))
+    }
+
+    /// From a file to an array of the library.
+    pub(crate) fn of_file<B: Backend>(
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        file: &Layout,
+        array: ArrayRef<'_, B>,
+    ) -> Result<Self> {
+        let direction = Direction::HostToDevice;
+        let copy = BorrowedCopy { timeline, operation, array, direction, blocks: true };
+        let nest = copy.nest(file)?;
+        Ok(Self::new(copy.route_of_file(file, &nest)?, &nest))
     }
 
     /// Which way the elements take, and [why](Route::reason).
@@ -118,6 +131,9 @@ impl fmt::Display for CopyPlan {
             }
             Route::Pipeline { threads, piece_bytes } => {
                 write!(f, "blocks of {piece_bytes} B by {threads} threads")?
+            }
+            Route::File { threads, piece_bytes } => {
+                write!(f, "reads of {piece_bytes} B by {threads} threads")?
             }
             Route::DriverCalls(1) => f.write_str("1 copy")?,
             Route::DriverCalls(calls) => write!(f, "{calls} copies")?,

@@ -4,6 +4,7 @@
 //! * [`calling_thread`]: the calling thread copies, or waits for a copy of, memory that the backend reaches.
 //! * [`single_block`]: a short array goes through one page-locked staging block.
 //! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
+//! * [`file`]: elements of a [file](host_side) go through the pipeline on every backend.
 //! * [`scoped`]: the last part of a download in a scope reaches the caller's array when its stream is waited for.
 //!
 //! [`mod@copy`] goes it between arrays of the library:
@@ -23,8 +24,10 @@ mod copy_plan;
 mod copy_side;
 mod cross_backend;
 mod device_copy;
+mod file;
 mod fill;
 mod gather_scatter;
+mod host_side;
 #[cfg(loom)]
 pub(crate) mod models;
 mod pageable;
@@ -45,7 +48,9 @@ use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
 pub(crate) use copy::{copy, copy_and_wait};
 pub use copy_plan::CopyPlan;
+pub(crate) use file::upload_file;
 pub use fill::fill;
+pub(crate) use host_side::FileSide;
 pub use pageable::{Upload, upload};
 pub(crate) use pageable::{download, download_new};
 pub(crate) use prefault::zeros;

@@ -9,6 +9,7 @@ use super::{
     ArrayRef, Direction, Producers, ProgressFn, calling_thread,
     copy::copy,
     device_copy::copy_nest,
+    host_side::HostSide,
     pipeline::StagingPipeline,
     region_loop::RegionLoop,
     route::{ArrayCopy, BorrowedCopy, BorrowedRun, Route},
@@ -48,7 +49,13 @@ pub fn upload<T: Element, D: Dimension, B: Backend>(
         if upload == Upload::Blocking {
             return Err(waits(&timeline.context, operation));
         }
-        return upload_recorded(timeline, operation, source, destination);
+        return upload_recorded::<T, B>(timeline, operation, source.shape(), destination, |elements, _| {
+            match source.as_slice() {
+                Some(packed) => elements.extend_from_slice(bytemuck::cast_slice(packed)),
+                None => source.iter().for_each(|one| elements.extend_from_slice(bytemuck::bytes_of(one))),
+            }
+            Ok(())
+        });
     }
     let (direction, blocks) = (Direction::HostToDevice, upload == Upload::Blocking);
     let copy = BorrowedCopy { timeline, operation, array: destination, direction, blocks };
@@ -60,26 +67,25 @@ pub fn upload<T: Element, D: Dimension, B: Backend>(
     unsafe { copy.execute(run, || HostSpan::reading(operation, source), progress, false) }
 }
 
-/// [`upload`] in the recording of a graph, which keeps the elements.
+/// [`upload`] in the recording of a graph, which keeps the elements: `gather` gets the room for them, and the layout that they are to
+/// have there.
 #[cold]
-fn upload_recorded<T: Element, D: Dimension, B: Backend>(
+pub(super) fn upload_recorded<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    source: &ArrayView<'_, T, D>,
+    shape: &[usize],
     destination: ArrayRef<'_, B>,
+    gather: impl FnOnce(&mut Vec<u8>, &Layout) -> Result<()>,
 ) -> Result<u64> {
     let access = [destination.access(true)];
     let _admitted = timeline.admit(Work::Transfer, operation, &access)?;
     let device = destination.device(operation)?;
     // Without one there are no elements: the recording admits no other memory.
     let Some(recording) = device.recording() else { return Ok(0) };
-    let layout = Layout::packed(source.shape(), size_of::<T>(), Order::C)
+    let layout = Layout::packed(shape, size_of::<T>(), Order::C)
         .map_err(|error| timeline.context.error(operation, error))?;
     let mut elements = recording.room(operation, layout.packed_bytes())?;
-    match source.as_slice() {
-        Some(packed) => elements.extend_from_slice(bytemuck::cast_slice(packed)),
-        None => source.iter().for_each(|one| elements.extend_from_slice(bytemuck::bytes_of(one))),
-    }
+    gather(&mut elements, &layout)?;
     let size = (elements.len(), align_of::<T>());
     let memory = Allocation::placeholder(device, recording, operation, size, MemoryKind::Device)?;
     recording.keep(memory.id(), elements.into_boxed_slice());
@@ -148,10 +154,10 @@ impl<B: Backend> BorrowedCopy<'_, B> {
             }
         }
         let host = &host().map_err(|error| self.timeline.context.place(error))?;
-        let nest = self.nest(host)?;
+        let nest = self.nest(&host.layout)?;
         // SAFETY: the caller's promise.
         unsafe {
-            match self.route_of_nest(host, &nest)? {
+            match self.route_of_nest(&host.layout, &nest)? {
                 Route::Nothing => Ok(0),
                 Route::CallingThread => calling_thread::copy(self, host, &nest, progress),
                 Route::Packed => self.through_packed(host, &nest, progress, is_new),
@@ -175,7 +181,8 @@ impl<B: Backend> BorrowedCopy<'_, B> {
             Producers::of(array, timeline).check(operation)?;
         }
         let device = array.device(operation)?;
-        let mut pipeline = StagingPipeline::new(device, timeline, operation, (array, host, nest), direction);
+        let sides = (array, HostSide::Memory(host), nest);
+        let mut pipeline = StagingPipeline::new(device, timeline, operation, sides, direction);
         if is_new {
             pipeline.is_new();
         }

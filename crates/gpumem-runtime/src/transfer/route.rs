@@ -35,6 +35,13 @@ pub enum Route {
         /// Bytes of a piece. One copy of an upload of one run may be a third larger.
         piece_bytes: usize,
     },
+    /// From a file through page-locked blocks, which several threads read into while the device copies others.
+    File {
+        /// Threads, the calling one among them.
+        threads: usize,
+        /// Bytes of a read.
+        piece_bytes: usize,
+    },
     /// By copies of the driver, one after the other: that many.
     DriverCalls(usize),
     /// By one copy of the device, element by element or tile by tile.
@@ -54,6 +61,7 @@ impl Route {
             Self::SingleBlock => "one run, too short to be worth several threads",
             Self::Packed => "short runs, which the device packs faster than threads of the host",
             Self::Pipeline { .. } => "the device reaches page-locked memory only",
+            Self::File { .. } => "the device does not reach a file",
             Self::DriverCalls(1) => "the driver copies it in one call",
             Self::DriverCalls(_) => "no kernel of the device would be faster",
             Self::Kernel => "the driver would need many calls, or copy short runs",
@@ -134,7 +142,7 @@ impl<B: Backend> BorrowedCopy<'_, B> {
     }
 
     /// Returns how the elements of loops travel.
-    pub(super) fn route_of_nest(&self, host: &HostSpan, nest: &CopyNest) -> Result<Route> {
+    pub(super) fn route_of_nest(&self, host: &Layout, nest: &CopyNest) -> Result<Route> {
         if nest.len == 0 || nest.item == 0 {
             return Ok(Route::Nothing);
         }
@@ -145,8 +153,23 @@ impl<B: Backend> BorrowedCopy<'_, B> {
             return Ok(Route::Packed);
         }
         let device = self.array.device(self.operation)?;
-        let config = config(device, self.timeline, self.operation, nest, self.direction);
+        let config = config(device, self.timeline, self.operation, nest, self.direction, false);
         Ok(Route::Pipeline { threads: config.threads, piece_bytes: config.block })
+    }
+
+    /// Returns how the elements of a file travel: as they lie there where the array has them in another order, because a file is
+    /// slow in short pieces.
+    pub(super) fn route_of_file(&self, file: &Layout, nest: &CopyNest) -> Result<Route> {
+        if nest.len == 0 || nest.item == 0 {
+            return Ok(Route::Nothing);
+        }
+        let run = CopyNest::new(file, &file.like()).map_or(0, |nest| nest.run);
+        if nest.run < TUNING.file_run && nest.run < run {
+            return Ok(Route::Packed);
+        }
+        let device = self.array.device(self.operation)?;
+        let config = config(device, self.timeline, self.operation, nest, self.direction, true);
+        Ok(Route::File { threads: config.threads, piece_bytes: config.part(config.block) })
     }
 
     /// Whether the device reaches the caller's memory at full speed. Only a call that blocks may let it.
@@ -156,20 +179,20 @@ impl<B: Backend> BorrowedCopy<'_, B> {
 
     /// Whether a transfer should go through a block of the device in which the elements lie in the caller's order of axes: the
     /// device can walk any layout, and either side would move in short runs for want of it.
-    fn is_packed_faster(&self, host: &HostSpan, nest: &CopyNest) -> bool {
+    fn is_packed_faster(&self, host: &Layout, nest: &CopyNest) -> bool {
         let is_long = nest.run < TUNING.pack_below && nest.len * nest.item >= TUNING.pack_from;
         if !is_long || !can_pack(self.timeline, self.array.memory) {
             return false;
         }
         let run = |a: &Layout, b: &Layout| CopyNest::new(a, b).map_or(0, |nest| nest.run);
-        let gains_here = run(&host.layout, &host.layout.like()) > nest.run;
+        let gains_here = run(host, &host.like()) > nest.run;
         let gains_there = run(self.array.layout, &self.array.layout.like()) < TUNING.pack_below;
         gains_here || gains_there
     }
 
     /// The loops of the pair as seen from the device: its strides are positive and decide the order.
     /// Returns an error if the two sides cannot be copied here and now.
-    pub(super) fn nest(&self, host: &HostSpan) -> Result<CopyNest> {
+    pub(super) fn nest(&self, host: &Layout) -> Result<CopyNest> {
         let Self { timeline, operation, array, direction, blocks } = *self;
         if blocks {
             may_block(operation)?;
@@ -178,11 +201,11 @@ impl<B: Backend> BorrowedCopy<'_, B> {
         array.memory.check(operation)?;
         timeline.check_owns(operation, array.memory)?;
         let fail = |error| timeline.context.error(operation, error);
-        if direction == Direction::DeviceToHost && host.layout.has_self_overlap() {
-            let (shape, strides) = (host.layout.shape().to_vec(), host.layout.strides().to_vec());
+        if direction == Direction::DeviceToHost && host.has_self_overlap() {
+            let (shape, strides) = (host.shape().to_vec(), host.strides().to_vec());
             return Err(fail(LayoutError::SelfOverlap { shape, strides }));
         }
-        CopyNest::new(&host.layout, array.layout).map_err(fail)
+        CopyNest::new(host, array.layout).map_err(fail)
     }
 }
 

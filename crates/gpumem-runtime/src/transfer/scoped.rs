@@ -6,6 +6,7 @@
 
 use super::{
     ArrayRef, Direction,
+    host_side::HostSide,
     pipeline::{Parked, ParkedDownload, StagingPipeline},
     route::BorrowedCopy,
     sides::HostSpan,
@@ -33,7 +34,8 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
         HostSpan::writing(operation, &mut destination).map_err(|error| timeline.context.place(error))?;
     let (array, direction) = (source, Direction::DeviceToHost);
     // It has no choice of ways: the elements arrive later.
-    let nest = BorrowedCopy { timeline, operation, array, direction, blocks: false }.nest(&host_span)?;
+    let nest =
+        BorrowedCopy { timeline, operation, array, direction, blocks: false }.nest(&host_span.layout)?;
     if nest.len == 0 || nest.item == 0 {
         return Ok(());
     }
@@ -74,7 +76,8 @@ unsafe fn park<B: Backend>(
     host_span: &HostSpan,
     nest: &CopyNest,
 ) -> Result<Parked<B>> {
-    let pipeline = StagingPipeline::for_scope(device, timeline, operation, (source, host_span, nest));
+    let sides = (source, HostSide::Memory(host_span), nest);
+    let pipeline = StagingPipeline::for_scope(device, timeline, operation, sides);
     // SAFETY: the caller's promise.
     unsafe { pipeline.run_and_park(nest) }
 }

@@ -5,7 +5,6 @@ use super::{
     copy_side::{CopySide, enqueue},
     gather_scatter,
     region_loop::RegionLoop,
-    sides::HostSpan,
     store_policy::{StorePolicy, copy_run},
     torn::note_torn,
 };
@@ -122,19 +121,19 @@ impl<'a, B: Backend> Staged<'a, B> {
     }
 }
 
-/// Moves a part of the [`inside`](Staged::inside) elements between the caller's memory and the block, on this thread.
+/// Moves a part of the [`inside`](Staged::inside) elements between memory from `base` on and the block, on this thread.
 ///
 /// # Safety
-/// The caller's memory is valid for the part, for writes in a download. The block is as long as the piece and aligned for every
+/// The memory is valid for the part, for writes in a download. The block is as long as the piece and aligned for every
 /// element; no copy writes these bytes of it, nor does another thread.
 pub(super) unsafe fn move_nest(
     part: &CopyNest,
-    host_span: &HostSpan,
+    base: *mut u8,
     block: *mut u8,
     direction: Direction,
     stores: StorePolicy,
 ) {
-    let (theirs, ours) = (host_span.base.wrapping_add(part.src), block.wrapping_add(part.dst));
+    let (theirs, ours) = (base.wrapping_add(part.src), block.wrapping_add(part.dst));
     // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block; both are valid by
     // this function's contract and share no bytes.
     unsafe {

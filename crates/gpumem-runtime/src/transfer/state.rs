@@ -183,6 +183,11 @@ impl<'a, B: Backend> TransferState<'a, B> {
             || self.helpers.load(Ordering::Relaxed) < TUNING.enough_helpers
     }
 
+    /// Whether a helper has come.
+    pub(super) fn has_helpers(&self) -> bool {
+        self.helpers.load(Ordering::Relaxed) > 0
+    }
+
     /// A copy of this transfer has been enqueued. It `has_event` if there are others, so that it can be waited for alone.
     pub(super) fn has_enqueued(&self, submission: u64, has_event: bool) {
         self.first.fetch_min(submission, Ordering::Relaxed);

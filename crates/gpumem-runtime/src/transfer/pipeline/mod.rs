@@ -24,9 +24,9 @@ mod submitter;
 
 use super::{
     ArrayRef, Direction, ProgressFn, TUNING,
+    host_side::HostSide,
     prefault::Prefault,
     registration_boundaries::split_at_boundaries,
-    sides::HostSpan,
     staged::Staged,
     state::{TransferState, is_alone},
     store_policy::StorePolicy,
@@ -59,7 +59,7 @@ use submitter::Submitter;
 pub(super) struct StagingPipeline<'a, B: Backend> {
     state: TransferState<'a, B>,
     array_ref: ArrayRef<'a, B>,
-    host_span: &'a HostSpan,
+    side: HostSide<'a>,
     direction: Direction,
     config: TransferConfig,
     stores: StorePolicy,
@@ -83,10 +83,15 @@ pub(super) fn config<B: Backend>(
     operation: &'static str,
     nest: &CopyNest,
     direction: Direction,
+    is_file: bool,
 ) -> TransferConfig {
     let (bytes, options) = (nest.len.saturating_mul(nest.item), device.0.staging.options());
     let is_alone = is_alone(timeline, operation);
     match direction {
+        _ if is_file => {
+            let is_ring = direction == Direction::HostToDevice && nest.axes.is_empty();
+            options.file_config(bytes, is_ring, is_alone)
+        }
         Direction::HostToDevice => options.upload_config(bytes, nest.axes.is_empty(), is_alone),
         Direction::DeviceToHost => options.config(bytes, is_alone),
     }
@@ -97,16 +102,16 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         device: &'a Device<B>,
         timeline: &'a Arc<Timeline<B>>,
         operation: &'static str,
-        (array_ref, host_span, nest): (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
+        (array_ref, side, nest): (ArrayRef<'a, B>, HostSide<'a>, &CopyNest),
         direction: Direction,
     ) -> Self {
         let options = device.0.staging.options();
-        let config = config(device, timeline, operation, nest, direction);
+        let config = config(device, timeline, operation, nest, direction, side.is_file());
         // Several threads use blocks of one size for all transfers, so that the next one can reuse them.
         let shortest = if config.threads > 1 { options.block_bytes } else { 0 };
         Self::with(
             (device, timeline, operation),
-            (array_ref, host_span, nest),
+            (array_ref, side, nest),
             direction,
             (options, config, shortest),
         )
@@ -117,7 +122,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         device: &'a Device<B>,
         timeline: &'a Arc<Timeline<B>>,
         operation: &'static str,
-        sides: (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
+        sides: (ArrayRef<'a, B>, HostSide<'a>, &CopyNest),
     ) -> Self {
         let (options, nest) = (device.0.staging.options(), sides.2);
         let config = options.scoped_config(nest.len * nest.item, is_alone(timeline, operation));
@@ -129,7 +134,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
 
     fn with(
         (device, timeline, operation): (&'a Device<B>, &'a Arc<Timeline<B>>, &'static str),
-        (array_ref, host_span, nest): (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
+        (array_ref, side, nest): (ArrayRef<'a, B>, HostSide<'a>, &CopyNest),
         direction: Direction,
         (options, config, shortest): (TransferOptions, TransferConfig, usize),
     ) -> Self {
@@ -150,7 +155,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         Self {
             state: TransferState::new(device, timeline, operation, config.threads, bytes),
             array_ref,
-            host_span,
+            side,
             direction,
             config,
             stores,
@@ -167,8 +172,11 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// reused freed memory.
     pub(super) fn is_new(&mut self) {
         let bytes = self.state.total as usize;
-        if bytes >= TUNING.prefault_from && !process::has_touched_pages(self.host_span.base, bytes) {
-            self.prefault = Some(Prefault::new(self.host_span, bytes));
+        if let HostSide::Memory(host_span) = self.side
+            && bytes >= TUNING.prefault_from
+            && !process::has_touched_pages(host_span.base, bytes)
+        {
+            self.prefault = Some(Prefault::new(host_span, bytes));
         }
     }
 
@@ -269,7 +277,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint. This thread alone has taken the part. The
         // submitter shows a chunk to the host before it opens it.
         let (bytes, is_due) =
-            unsafe { chunk.move_part(operation, part, self.host_span, self.direction, self.stores)? };
+            unsafe { chunk.move_part(operation, part, self.side, self.direction, self.stores)? };
         if self.direction == Direction::DeviceToHost {
             self.state.has_done(bytes);
         }
@@ -277,6 +285,20 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             self.state.event_count.notify_all();
         }
         Ok(())
+    }
+
+    /// Whether the calling thread moves parts too. Those of files only where no other thread does: asleep in the system's call it
+    /// could not submit the copies of the others.
+    fn caller_also_copies(&self) -> bool {
+        match self.side {
+            HostSide::Memory(_) => self.state.caller_also_copies(),
+            HostSide::File(_) => !self.state.has_helpers(),
+        }
+    }
+
+    /// Whether the calling thread moves a part before it sleeps.
+    fn caller_may_copy(&self) -> bool {
+        matches!(self.side, HostSide::Memory(_)) || self.caller_also_copies()
     }
 
     /// Bytes of the next block, of so many that are left. The last blocks are small, so that little is left to do when the

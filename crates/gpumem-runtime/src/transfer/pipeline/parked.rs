@@ -3,7 +3,7 @@
 use super::staged_chunk::StagedChunk;
 use crate::{
     Device,
-    transfer::{Direction, sides::HostSpan, store_policy::StorePolicy},
+    transfer::{Direction, host_side::HostSide, sides::HostSpan, store_policy::StorePolicy},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -60,8 +60,10 @@ impl<B: Backend> ParkedDownload<B> {
                 {
                     let (direction, stores) = (Direction::DeviceToHost, StorePolicy::Temporal);
                     // SAFETY: the caller's promise. A part is taken once, and parts are disjoint.
-                    let moved =
-                        unsafe { chunk.move_part(self.operation, part, &self.host_span, direction, stores) };
+                    let moved = unsafe {
+                        let side = HostSide::Memory(&self.host_span);
+                        chunk.move_part(self.operation, part, side, direction, stores)
+                    };
                     if let Err(error) = moved {
                         failure.lock().get_or_insert(error);
                         has_failed.store(true, Ordering::Relaxed);

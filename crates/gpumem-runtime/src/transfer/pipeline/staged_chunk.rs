@@ -4,14 +4,10 @@ use super::part_marks::PartMarks;
 use crate::{
     layout::CopyNest,
     transfer::{
-        Direction, Staging,
-        chunks::Chunks,
-        sides::HostSpan,
-        staged::{Staged, move_nest, move_run},
-        store_policy::StorePolicy,
+        Direction, Staging, chunks::Chunks, host_side::HostSide, staged::Staged, store_policy::StorePolicy,
     },
 };
-use gpumem_core::{Backend, HostAccess, Result};
+use gpumem_core::{Backend, Error, FileError, HostAccess, Result};
 use std::{
     iter,
     ops::Range,
@@ -111,18 +107,19 @@ impl<B: Backend> StagedChunk<B> {
         }
     }
 
-    /// Moves a part between the caller's memory and the block. Returns its bytes, and whether the submitter may have
+    /// Moves a part between the host's side and the block. Returns its bytes, and whether the submitter may have
     /// something to do.
     ///
     /// # Safety
     /// The caller's memory is valid for the part, for writes in a download. The part is open, and moved by this call alone.
     /// [`show_to_host`](Self::show_to_host) has succeeded.
-    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the host does not see page-locked memory.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the host does not see page-locked memory, and
+    /// [`File`](gpumem_core::ErrorKind::File) if a file does not have the bytes.
     pub(super) unsafe fn move_part(
         &self,
         operation: &'static str,
         part: usize,
-        host_span: &HostSpan,
+        side: HostSide<'_>,
         direction: Direction,
         stores: StorePolicy,
     ) -> Result<(usize, bool)> {
@@ -131,21 +128,28 @@ impl<B: Backend> StagedChunk<B> {
             Parts::Run(part_bytes) => {
                 let run = self.run_of(part..part + 1);
                 let slot = if self.marks.slots() == 0 { part } else { part % self.marks.slots() };
-                let theirs = host_span.base.wrapping_add(self.piece.src + run.start);
+                let theirs = self.piece.src + run.start;
                 let ours = block.wrapping_add(slot * part_bytes);
                 // SAFETY: the caller's promise. The block has these bytes, and no copy uses them while the part is open and
                 // has not been moved.
-                unsafe { move_run(theirs, ours, run.len(), direction, stores) };
+                unsafe { side.move_run(theirs, ours, run.len(), direction, stores) }
+                    .map_err(|error| self.fail(operation, error))?;
                 run.len()
             }
             Parts::List(parts) => {
                 let Some(nest) = parts.get(part) else { return Ok((0, false)) };
                 // SAFETY: as above.
-                unsafe { move_nest(nest, host_span, block, direction, stores) };
+                unsafe { side.move_nest(nest, block, direction, stores) }
+                    .map_err(|error| self.fail(operation, error))?;
                 nest.len * nest.item
             }
         };
         Ok((bytes, self.marks.mark(part)))
+    }
+
+    #[cold]
+    fn fail(&self, operation: &'static str, error: FileError) -> Error {
+        self.staging.memory().core().error(operation, Box::new(error))
     }
 
     pub(super) fn next(&self) -> Option<&Arc<Self>> {

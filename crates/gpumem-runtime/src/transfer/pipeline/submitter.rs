@@ -59,7 +59,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
                 on_progress();
                 continue;
             }
-            let is_to_work = pipeline.state.caller_also_copies();
+            let is_to_work = pipeline.caller_also_copies();
             let ahead = if is_to_work { TUNING.few_parts_ahead } else { TUNING.parts_ahead };
             if untaken < ahead * pipeline.config.threads && self.start()? {
                 continue;
@@ -275,7 +275,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
             return Ok(());
         }
         // The others are held up.
-        if self.work()? {
+        if pipeline.caller_may_copy() && self.work()? {
             return Ok(());
         }
         if pipeline.direction == Direction::DeviceToHost && copy.is_some() {

@@ -1,0 +1,126 @@
+//! Files that elements are read from.
+
+use gpumem_core::{Error, FileError, FileFailure, Result};
+use std::{
+    fs::{File, Metadata, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// A regular file, open for reading. Its bytes are read when they are copied, never mapped: a file that others cut meanwhile is an
+/// error.
+#[derive(Debug, Clone)]
+pub struct DataFile(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    file: File,
+    path: PathBuf,
+    len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl DataFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Returns [`File`](gpumem_core::ErrorKind::File) if it cannot be opened, or is no regular file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::try_open(path.as_ref()).map_err(|error| Error::new("", "open", Box::new(error)))
+    }
+
+    fn try_open(path: &Path) -> Result<Self, FileError> {
+        let fail = |error: io::Error| FileError::io(path, &error);
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            // A pipe without a writer would hold up the thread. Without meaning for a regular file.
+            options.custom_flags(libc::O_NONBLOCK);
+        }
+        let file = options.open(path).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            let failure = FileFailure::Format { offset: 0, why: "it is no regular file" };
+            return Err(FileError { path: path.to_owned(), failure });
+        }
+        let (len, modified) = stamp(&metadata);
+        Ok(Self(Arc::new(Opened { file, path: path.to_owned(), len, modified })))
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Its bytes, when it was opened.
+    pub fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    /// Whether it had no bytes when it was opened.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// Fills `into` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// Returns [`File`](gpumem_core::ErrorKind::File) if the file has fewer bytes, or cannot be read.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.fill(offset, into).map_err(|error| Error::new("", "read", Box::new(error)))
+    }
+
+    /// The error of something in this file.
+    pub fn error(&self, failure: FileFailure) -> FileError {
+        FileError { path: self.0.path.clone(), failure }
+    }
+
+    /// As [`read_at`](Self::read_at), for many threads at a time.
+    pub(crate) fn fill(&self, offset: u64, into: &mut [u8]) -> Result<(), FileError> {
+        let (wanted, mut at) = (offset.saturating_add(into.len() as u64), offset);
+        let mut rest = into;
+        while !rest.is_empty() {
+            match read_some(&self.0.file, at, rest) {
+                Ok(0) => {
+                    // This may be far behind the end.
+                    let found = self.0.file.metadata().map_or(at, |metadata| metadata.len().min(at));
+                    return Err(self.error(FileFailure::Truncated { wanted, found }));
+                }
+                Ok(bytes) => {
+                    at = at.saturating_add(bytes as u64);
+                    rest = rest.get_mut(bytes..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(FileError::io(&self.0.path, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns [`FileFailure::Changed`] if the file was written since it was opened, as its length and its time tell.
+    pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
+        let metadata = self.0.file.metadata().map_err(|error| FileError::io(&self.0.path, &error))?;
+        match stamp(&metadata) == (self.0.len, self.0.modified) {
+            true => Ok(()),
+            false => Err(self.error(FileFailure::Changed)),
+        }
+    }
+}
+
+fn stamp(metadata: &Metadata) -> (u64, Option<SystemTime>) {
+    (metadata.len(), metadata.modified().ok())
+}
+
+#[cfg(unix)]
+fn read_some(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, offset)
+}
+
+#[cfg(windows)]
+fn read_some(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, into, offset)
+}
