@@ -11,13 +11,14 @@ use syn::{Attribute, ImplItem, Item, TraitItem, Type, Visibility};
 /// Crates of which users see some items under other names, and call none of the rest. All their public functions are listed.
 const BELOW: [&str; 1] = ["gpumem-memory"];
 /// Crates that users see. What is hidden in them is listed, and what a module `internal` re-exports.
-const SEEN: [&str; 11] = [
+const SEEN: [&str; 12] = [
     "gpumem",
     "gpumem-core",
     "gpumem-layout",
     "gpumem-runtime",
     "gpumem-kernel",
     "gpumem-ops",
+    "gpumem-files",
     "gpumem-macros",
     "gpumem-collectives",
     "gpumem-host",

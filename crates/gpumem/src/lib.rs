@@ -150,6 +150,7 @@ pub mod roc {
 pub mod prelude;
 
 pub use gpumem_macros::{DeviceRecord, device, kernel};
+pub mod files;
 pub mod generic {
     //! The generic types below those of this crate, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::{
@@ -191,8 +192,9 @@ pub use {bytemuck, half, num_complex};
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
     DescriptorError, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, DriverDevice, Element, Error,
-    ErrorKind, Extents, Failure, LaunchConfig, LayoutError, LoadError, LoadFailure, Location, MappedOptions,
-    MemoryInfo, MemoryKind, NotRecorded, RawStream, Result, StreamKind, StreamOptions,
+    ErrorKind, Extents, Failure, FileError, FileFailure, LaunchConfig, LayoutError, LoadError, LoadFailure,
+    Location, MappedOptions, MemoryInfo, MemoryKind, NotRecorded, RawStream, Result, StreamKind,
+    StreamOptions,
 };
 
 #[cfg(all(doctest, feature = "host"))]

@@ -8,10 +8,9 @@ use crate::{
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, FileFailure, LayoutError, Result};
 use ndarray::{Dimension, SliceArg};
-use std::{marker::PhantomData, ops::Range};
+use std::{fmt, marker::PhantomData, ops::Range};
 
 /// An array in a file, whole or a part of one: a source of copies to a device. It reads what it needs, when it is copied.
-#[derive(Debug, Clone)]
 pub struct FileView<T, D> {
     file: DataFile,
     start: u64,
@@ -115,13 +114,34 @@ impl<T: Element, D: Dimension> FileView<T, D> {
         }
     }
 
-    fn with<D2>(&self, layout: Layout) -> FileView<T, D2> {
-        FileView { file: self.file.clone(), start: self.start, layout, of: PhantomData }
-    }
-
     /// The elements as the pipeline sees them, in this layout.
     pub(crate) fn side(&self, layout: Layout) -> FileSide<'_> {
         FileSide { file: &self.file, start: self.start, layout }
+    }
+}
+
+impl<T, D> FileView<T, D> {
+    fn with<D2>(&self, layout: Layout) -> FileView<T, D2> {
+        FileView { file: self.file.clone(), start: self.start, layout, of: PhantomData }
+    }
+}
+
+// Whatever the elements are.
+impl<T, D> Clone for FileView<T, D> {
+    fn clone(&self) -> Self {
+        self.with(self.layout.clone())
+    }
+}
+
+impl<T, D> fmt::Debug for FileView<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, start, layout, .. } = self;
+        let shape = layout.shape();
+        f.debug_struct("FileView")
+            .field("path", &file.path())
+            .field("start", start)
+            .field("shape", &shape)
+            .finish()
     }
 }
 
