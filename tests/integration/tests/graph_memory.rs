@@ -4,15 +4,15 @@
 use gpumem_core::{ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
-    Device, GraphMemory,
+    Device, Graph, GraphMemory, PinnedArray, Stream,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
     reads,
     trace::{RecorderOptions, Trace, TraceEvent, TraceEventKind},
     writes,
 };
-use ndarray::s;
+use ndarray::{Ix1, s};
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -20,6 +20,13 @@ const MIB: usize = 1 << 20;
 fn device() -> Device<Host> {
     Device::from_raw(Host::open_with(&HostOptions::new()).unwrap())
 }
+
+const WIDE: usize = 64 * KIB;
+
+/// An element that is aligned to more than the library's memory is.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(65536))]
+struct Wide([u8; WIDE]);
 
 /// Notes the bytes of each block that it gives out, and of each that comes back.
 #[derive(Debug)]
@@ -43,6 +50,117 @@ impl Watching {
         device.flush().unwrap();
         (std::mem::take(&mut *self.given.lock()), std::mem::take(&mut *self.returned.lock()))
     }
+}
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A pool that does something else while it allocates a block for an alignment that it has not by itself.
+struct Meanwhile {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    hook: Mutex<Option<Hook>>,
+    aligns: Mutex<Vec<usize>>,
+}
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl MemoryResource<Host> for Meanwhile {
+    fn name(&self) -> &'static str {
+        "meanwhile"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.aligns.lock().push(request.align);
+        if request.align == WIDE {
+            let hook = self.hook.lock().take();
+            hook.into_iter().for_each(|hook| hook());
+        }
+        self.upstream.allocate(request)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.upstream.deallocate(block)
+    }
+
+    fn forget(&self) {
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.upstream.statistics()
+    }
+}
+
+impl Meanwhile {
+    fn of(device: &Device<Host>) -> Arc<Self> {
+        let upstream = device.memory_resource(MemoryKind::Device).unwrap();
+        let own = Arc::new(Self { upstream, hook: Mutex::default(), aligns: Mutex::default() });
+        device.set_memory_resource(MemoryKind::Device, own.clone()).unwrap();
+        own
+    }
+}
+
+/// A graph whose temporary has one wide element.
+fn wide(device: &Device<Host>, memory: &GraphMemory<Host>) -> Graph<(), PinnedArray<Wide, Ix1, Host>, Host> {
+    let body = |stream: &Stream<Host>, ()| {
+        let mut inside = stream.device_array::<Wide, _>(1)?;
+        stream.fill(&mut inside, Wide([5; WIDE]))?;
+        stream.copy_to_host(&inside)
+    };
+    device.record_in(memory, (), body).unwrap()
+}
+
+/// A graph whose temporary has so many bytes.
+fn long(
+    device: &Device<Host>,
+    memory: &GraphMemory<Host>,
+    bytes: usize,
+) -> Graph<(), PinnedArray<u8, Ix1, Host>, Host> {
+    let body = |stream: &Stream<Host>, ()| {
+        let mut inside = stream.device_array::<u8, _>(bytes)?;
+        stream.fill(&mut inside, 9)?;
+        stream.copy_to_host(&inside)
+    };
+    device.record_in(memory, (), body).unwrap()
+}
+
+#[test]
+fn memory_that_grows_for_one_graph_is_aligned_for_all() {
+    let device = device();
+    let watching = Meanwhile::of(&device);
+    let memory = GraphMemory::new(&device);
+    let (wide, _long) = (wide(&device, &memory), long(&device, &memory, 4 * WIDE));
+    assert_eq!(*watching.aligns.lock(), [WIDE, WIDE]);
+    let stream = device.stream().unwrap();
+    assert_eq!(wide.launch(&stream, ()).unwrap().view().unwrap()[0].0, [5; WIDE]);
+}
+
+#[test]
+fn memory_that_two_threads_make_is_large_enough_for_both() {
+    let device = device();
+    let (watching, memory) = (Meanwhile::of(&device), GraphMemory::new(&device));
+    // What the pool gives next lies behind it, so it is aligned to no more than it asks for.
+    let _first = device.device_array::<u8, _>(1).unwrap();
+    let made = Arc::new(Mutex::new(None));
+    let hook = {
+        let (device, memory, made) = (device.clone(), memory.clone(), made.clone());
+        move || *made.lock() = Some(long(&device, &memory, MIB))
+    };
+    *watching.hook.lock() = Some(Box::new(hook));
+    let wide = wide(&device, &memory);
+    let long = made.lock().take().unwrap();
+    let (stream, behind) = (device.stream().unwrap(), device.to_device(&vec![1_u8; 4 * MIB]).unwrap());
+    for _ in 0..2 {
+        assert!(long.launch(&stream, ()).unwrap().view().unwrap().iter().all(|byte| *byte == 9));
+        assert_eq!(wide.launch(&stream, ()).unwrap().view().unwrap()[0].0, [5; WIDE]);
+    }
+    assert!(
+        behind.copy_to_host().unwrap().iter().all(|byte| *byte == 1),
+        "a launch wrote what is not its own"
+    );
 }
 
 impl MemoryResource<Host> for Watching {

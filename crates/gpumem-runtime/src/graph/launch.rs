@@ -1,7 +1,7 @@
 //! One launch of a graph.
 
 use super::{
-    GraphMemory, Inner,
+    Inner,
     arguments::{Parameter, Places, check_memory, lowest},
     executables::Executable,
     nested,
@@ -55,7 +55,9 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
     let arena = match (plan.report.arena_bytes, recording) {
         (0, _) => None,
         (bytes, Some(_)) => Some(Allocation::new(stream.device(), OPERATION, bytes, plan.arena_align)?),
-        (_, None) => plan.shared.as_ref().and_then(GraphMemory::block),
+        (bytes, None) => {
+            plan.shared.as_ref().map(|shared| shared.block(OPERATION, bytes, plan.arena_align)).transpose()?
+        }
     };
     let bound = Bound { plan, places, made, arena: arena.as_ref().or(plan.arena.as_ref()) };
     let mut numbers = inner.numbers.iter();

@@ -8,8 +8,6 @@ use gpumem_core::{Backend, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
-const OPERATION: &str = "record";
-
 /// One block for the temporaries of several graphs, as large as the largest of them needs: [`Device::record_in`]. Launches of these
 /// graphs run one after the other, on whichever streams. Cloning it is cheap and gives the same memory, which lives as long as a clone
 /// or a graph that uses it.
@@ -18,7 +16,19 @@ pub struct GraphMemory<B: Backend>(Arc<Inner<B>>);
 struct Inner<B: Backend> {
     device: Device<B>,
     /// Nothing is called under the lock.
-    block: Mutex<Option<AllocationRef<B>>>,
+    block: Mutex<Option<Block<B>>>,
+}
+
+/// Memory, and what its address is a multiple of.
+struct Block<B: Backend> {
+    memory: AllocationRef<B>,
+    align: usize,
+}
+
+impl<B: Backend> Block<B> {
+    fn fits(&self, bytes: usize, align: usize) -> bool {
+        self.memory.is_fresh() && self.memory.len() >= bytes && self.align.is_multiple_of(align)
+    }
 }
 
 impl<B: Backend> GraphMemory<B> {
@@ -27,40 +37,44 @@ impl<B: Backend> GraphMemory<B> {
         Self(Arc::new(Inner { device: device.outside_recording(), block: Mutex::default() }))
     }
 
-    /// The block that a launch uses. The graph keeps it by the log of its uses only.
-    pub(super) fn block(&self) -> Option<AllocationRef<B>> {
-        self.0.block.lock().clone()
-    }
-
-    /// Makes the block at least so large.
-    /// Returns [`WrongDevice`](ErrorKind::WrongDevice) for memory of another device, and
-    /// [`OutOfMemory`](ErrorKind::OutOfMemory).
-    pub(super) fn reserve(&self, device: &Device<B>, bytes: usize, align: usize) -> Result<()> {
+    /// Returns [`WrongDevice`](ErrorKind::WrongDevice) for memory of another device.
+    pub(super) fn check(&self, operation: &'static str, device: &Device<B>) -> Result<()> {
         let (own, core) = (self.0.device.core(), device.core());
-        if !own.is_same(core.context()) {
-            let (has, wants) = (own.name(), core.name());
-            return Err(
-                core.error(OPERATION, ErrorKind::WrongDevice { what: "memory of graphs", has, wants })
-            );
-        }
-        let fits = |block: &AllocationRef<B>, bytes| {
-            block.is_fresh() && block.len() >= bytes && block.address().is_multiple_of(align as u64)
-        };
-        let before = self.block();
-        if before.as_ref().is_some_and(|block| fits(block, bytes)) {
+        if own.is_same(core.context()) {
             return Ok(());
         }
-        let bytes = before.map_or(bytes, |block| block.len().max(bytes));
-        let made = Allocation::new(&self.0.device, OPERATION, bytes, align)?;
+        let (has, wants) = (own.name(), core.name());
+        Err(core.error(operation, ErrorKind::WrongDevice { what: "memory of graphs", has, wants }))
+    }
+
+    /// The block for one launch of a graph that needs so many bytes, from a multiple of `align` on. The graph keeps it by the log of
+    /// its uses only. Every launch asks, because other graphs may have put another block in the place of one that fitted.
+    /// Returns [`OutOfMemory`](ErrorKind::OutOfMemory) if there was none that fits, and no room for one.
+    pub(super) fn block(
+        &self,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+    ) -> Result<AllocationRef<B>> {
+        let (mut most, mut widest) = (bytes, align);
+        if let Some(block) = &*self.0.block.lock() {
+            if block.fits(bytes, align) {
+                return Ok(block.memory.clone());
+            }
+            // Other graphs need as much as before.
+            (most, widest) = (most.max(block.memory.len()), widest.max(block.align));
+        }
+        let memory = Allocation::new(&self.0.device, operation, most, widest)?;
+        let made = Block { memory: memory.clone(), align: widest };
         let mut block = self.0.block.lock();
-        // Another thread may have made a larger one.
-        let old = match block.as_ref().is_some_and(|block| fits(block, bytes)) {
+        // Another thread may have made one that is larger.
+        let old = match block.as_ref().is_some_and(|block| block.fits(most, widest)) {
             true => Some(made),
             false => block.replace(made),
         };
         drop(block);
         drop(old);
-        Ok(())
+        Ok(memory)
     }
 }
 

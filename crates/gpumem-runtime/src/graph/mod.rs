@@ -198,6 +198,7 @@ impl<B: Backend> Device<B> {
             let what = NotRecorded::AnotherRecording;
             return Err(core.error(OPERATION, ErrorKind::NotRecordable { what }));
         }
+        memory.map_or(Ok(()), |memory| memory.check(OPERATION, self))?;
         let generation = core.generation();
         let recording = GraphRecording::new(core.context());
         // Also where the body fails or panics: its stream may be kept.

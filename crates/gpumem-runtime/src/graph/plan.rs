@@ -136,7 +136,8 @@ impl<B: Backend> Plan<B> {
         let temporary_bytes = all.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
         let arena = match shared {
             _ if arena_bytes == 0 => None,
-            Some(shared) => shared.reserve(device, arena_bytes, align).map(|()| None)?,
+            // That there is room for it is known now.
+            Some(shared) => shared.block(OPERATION, arena_bytes, align).map(|_| None)?,
             None => Some(Allocation::new(device, OPERATION, arena_bytes, align)?),
         };
         let results = results.iter().map(|region| result(&regions, &steps, *region)).collect();
