@@ -3,7 +3,8 @@
 use super::plan::{Home, Plan};
 use crate::recording::RegionUse;
 use gpumem_core::Backend;
-use std::{fmt::Write, ops::Range};
+use smallvec::{SmallVec, smallvec};
+use std::{collections::BTreeMap, fmt::Write, ops::Range};
 
 /// Streams of a body that run side by side in a graph, at most.
 const MOST_STREAMS: usize = 16;
@@ -39,20 +40,21 @@ impl Schedule {
 
     fn new(streams: Vec<usize>, uses: &[Vec<RegionUse>]) -> Self {
         let regions = uses.iter().flatten().map(|used| used.region + 1).max().unwrap_or(0);
-        let mut live: Vec<Live> = (0..regions).map(|_| Live::default()).collect();
+        let mut parts: Vec<Parts> = (0..regions).map(|_| Parts::default()).collect();
         let mut last = [None; MOST_STREAMS];
         let mut clocks: Vec<Clock> = Vec::with_capacity(streams.len());
         let mut after = Vec::with_capacity(streams.len());
         for (step, (&stream, uses)) in streams.iter().zip(uses).enumerate() {
             let mut needed = [None; MOST_STREAMS];
-            for used in uses {
-                if let Some(live) = live.get_mut(used.region) {
-                    live.find(used, &mut needed);
+            let uses = || uses.iter().filter(|used| !used.extent.is_empty());
+            for used in uses() {
+                if let Some(parts) = parts.get(used.region) {
+                    parts.find(used, &streams, &mut needed);
                 }
             }
-            for used in uses {
-                if let Some(live) = live.get_mut(used.region) {
-                    live.add(used, step, stream);
+            for used in uses() {
+                if let Some(parts) = parts.get_mut(used.region) {
+                    parts.add(used, step, &streams);
                 }
             }
             let before = last.get_mut(stream).and_then(|last| last.replace(step));
@@ -104,37 +106,68 @@ impl Schedule {
     }
 }
 
-/// The uses of a region that later steps may have to wait for.
+/// The parts of a region that steps have used, by their first bytes. No two share a byte.
 #[derive(Default)]
-struct Live(Vec<LiveUse>);
+struct Parts(BTreeMap<usize, Part>);
 
-struct LiveUse {
-    step: usize,
-    stream: usize,
-    extent: Range<usize>,
-    write: bool,
+#[derive(Clone)]
+struct Part {
+    end: usize,
+    /// The step that wrote it last.
+    writer: Option<usize>,
+    /// Of each stream the last step that has read it since.
+    readers: SmallVec<[usize; 2]>,
 }
 
-impl Live {
+impl Parts {
     /// Finds the latest step of each stream that a use has to come after.
-    fn find(&self, used: &RegionUse, latest: &mut [Option<usize>; MOST_STREAMS]) {
-        let overlaps =
-            |extent: &Range<usize>| extent.start < used.extent.end && used.extent.start < extent.end;
-        for live in self.0.iter().filter(|live| (used.write || live.write) && overlaps(&live.extent)) {
-            if let Some(latest) = latest.get_mut(live.stream) {
-                *latest = (*latest).max(Some(live.step));
+    fn find(&self, used: &RegionUse, streams: &[usize], latest: &mut [Option<usize>; MOST_STREAMS]) {
+        let before = self.0.range(..used.extent.start).next_back();
+        let parts = before.into_iter().filter(|(_, part)| part.end > used.extent.start);
+        for (_, part) in parts.chain(self.0.range(used.extent.clone())) {
+            let readers = part.readers.iter().filter(|_| used.write);
+            for step in part.writer.iter().chain(readers) {
+                if let Some(latest) = streams.get(*step).and_then(|stream| latest.get_mut(*stream)) {
+                    *latest = (*latest).max(Some(*step));
+                }
             }
         }
     }
 
-    /// Adds a use. Uses that it stands for go: a step that has to run after one of them has to run after this one.
-    fn add(&mut self, used: &RegionUse, step: usize, stream: usize) {
-        let covers =
-            |extent: &Range<usize>| used.extent.start <= extent.start && extent.end <= used.extent.end;
-        let stands_for =
-            |live: &LiveUse| covers(&live.extent) && (used.write || !live.write && live.stream == stream);
-        self.0.retain(|live| live.step == step || !stands_for(live));
-        self.0.push(LiveUse { step, stream, extent: used.extent.clone(), write: used.write });
+    /// Adds a use. A writer stands for all earlier uses, and a reader for those of its stream: a step that has to run after one of
+    /// them has to run after this one.
+    fn add(&mut self, used: &RegionUse, step: usize, streams: &[usize]) {
+        let Range { start, end } = used.extent;
+        self.cut(start);
+        self.cut(end);
+        if used.write {
+            let written: Vec<usize> = self.0.range(start..end).map(|(start, _)| *start).collect();
+            written.iter().for_each(|start| drop(self.0.remove(start)));
+            self.0.insert(start, Part { end, writer: Some(step), readers: SmallVec::new() });
+            return;
+        }
+        // Where the next part begins, if nothing is missing before it.
+        let (mut next, mut missing) = (start, Vec::new());
+        for (start, part) in self.0.range_mut(start..end) {
+            match part.readers.iter_mut().find(|reader| streams.get(**reader) == streams.get(step)) {
+                Some(reader) => *reader = step,
+                None => part.readers.push(step),
+            }
+            missing.extend((next < *start).then_some((next, *start)));
+            next = part.end;
+        }
+        missing.extend((next < end).then_some((next, end)));
+        let new = |(start, end)| (start, Part { end, writer: None, readers: smallvec![step] });
+        self.0.extend(missing.into_iter().map(new));
+    }
+
+    /// Makes two parts of one that goes beyond `at`.
+    fn cut(&mut self, at: usize) {
+        if let Some((_, part)) = self.0.range_mut(..at).next_back().filter(|(_, part)| part.end > at) {
+            let rest = part.clone();
+            part.end = at;
+            self.0.insert(at, rest);
+        }
     }
 }
 
@@ -155,6 +188,7 @@ fn placed<B: Backend>(plan: &Plan<B>, uses: &[RegionUse]) -> Vec<RegionUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn used(region: usize, extent: Range<usize>, write: bool) -> Vec<RegionUse> {
         vec![RegionUse { region, extent, write }]
@@ -219,13 +253,82 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_was_written_over_is_waited_for_by_nobody() {
+        let found = after([
+            (0, used(0, 0..8, true)),
+            (1, used(0, 2..4, true)),
+            (2, used(0, 2..4, false)),
+            (3, used(0, 4..5, false)),
+        ]);
+        assert_eq!(found, [vec![], vec![0], vec![1], vec![0]]);
+    }
+
+    #[test]
+    fn a_step_that_reads_and_writes_does_not_wait_for_itself() {
+        let found = after([
+            (0, [used(0, 0..4, true), used(0, 0..8, false), used(0, 2..2, true)].concat()),
+            (1, used(0, 0..8, true)),
+        ]);
+        assert_eq!(found, [vec![], vec![0]]);
+    }
+
+    #[test]
     fn a_long_loop_has_few_edges() {
-        let step = |at: usize| [used(0, 0..4, false), used(1, at * 4..at * 4 + 4, true)].concat();
-        let uses: Vec<_> = (0..600).map(step).collect();
-        let schedule = Schedule::new((0..600).map(|at| at % 2).collect(), &uses);
-        assert_eq!(schedule.edges(), 598);
         let uses: Vec<_> = (0..600).map(|_| used(0, 0..4, true)).collect();
         let schedule = Schedule::new((0..600).map(|at| at % 16).collect(), &uses);
         assert!(schedule.edges() <= 2 * 600, "{}", schedule.edges());
+        // Readers of one array, writers of disjoint parts of another one, and their readers.
+        let many = if cfg!(miri) { 100 } else { 20_000 };
+        let mut uses: Vec<_> = (0..many).map(|_| used(0, 0..4, false)).collect();
+        uses.extend((0..many).map(|at| used(1, 4 * at..4 * at + 4, true)));
+        uses.extend((0..many).map(|at| used(1, 4 * at..4 * at + 4, false)));
+        let schedule = Schedule::new((0..3 * many).map(|at| at / many).collect(), &uses);
+        assert!(
+            schedule.after[..2 * many]
+                .iter()
+                .flatten()
+                .eq((0..2 * many - 1).filter(|at| *at != many - 1).collect::<Vec<_>>().iter())
+        );
+        assert_eq!(schedule.after[2 * many], [many]);
+    }
+
+    /// Whether a step runs after another one: by an edge, or by those of the steps between.
+    fn runs_after(after: &[Vec<usize>], later: usize, earlier: usize) -> bool {
+        let is_after =
+            |other: &usize| *other == earlier || (*other > earlier && runs_after(after, *other, earlier));
+        after[later].iter().any(is_after)
+    }
+
+    fn clash(one: &RegionUse, other: &RegionUse) -> bool {
+        let (start, end) = (one.extent.start.max(other.extent.start), one.extent.end.min(other.extent.end));
+        one.region == other.region && (one.write || other.write) && start < end
+    }
+
+    proptest! {
+        // Miri has no folder to keep failures in.
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 })
+        })]
+        #[test]
+        fn steps_run_after_those_whose_bytes_they_share(
+            steps in prop::collection::vec(
+                (0..3_usize, prop::collection::vec((0..2_usize, 0..12_usize, 0..6_usize, any::<bool>()), 1..4)),
+                1..12,
+            ),
+        ) {
+            let of = |(region, start, len, write)| RegionUse { region, extent: start..start + len, write };
+            let (streams, uses): (Vec<usize>, Vec<Vec<RegionUse>>) =
+                steps.into_iter().map(|(stream, uses)| (stream, uses.into_iter().map(of).collect::<Vec<_>>())).unzip();
+            let after = Schedule::new(streams.clone(), &uses).after;
+            for later in 0..uses.len() {
+                for earlier in 0..later {
+                    let clashes = uses[later].iter().any(|one| uses[earlier].iter().any(|other| clash(one, other)));
+                    let is_in_turn = streams[later] == streams[earlier];
+                    prop_assert_eq!(runs_after(&after, later, earlier) || !(clashes || is_in_turn), true, "{:?}", after);
+                    prop_assert!(clashes || is_in_turn || !after[later].contains(&earlier), "{:?}", after);
+                }
+            }
+        }
     }
 }
