@@ -67,8 +67,9 @@ const MOST_AXES: usize = 16;
 impl Parameter {
     fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let cut = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
-        let (kind, name) = text.split_at(cut);
+        // By the text that is left: the last letter before the name may take several bytes.
+        let kind = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+        let name = text.strip_prefix(kind).unwrap_or_default();
         let kind = squeeze(kind);
         if kind.is_empty() || name.is_empty() {
             return Err(format!("the parameter `{text}` is not a type and a name"));

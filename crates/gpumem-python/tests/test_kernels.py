@@ -84,6 +84,7 @@ def test_read_only_parameters():
         ("GPUMEM_KERNEL a(view<float, many> x) {}", "rank"),
         ("GPUMEM_KERNEL a(view<float, 99> x) {}", "axes"),
         ("GPUMEM_KERNEL a(float x,) {}", "type and a name"),
+        ("GPUMEM_KERNEL a(slice<float>→x) {}", "not known"),
         ("GPUMEM_KERNEL a() {} GPUMEM_KERNEL b() {}", "several"),
     ],
 )
@@ -103,6 +104,8 @@ def test_spellings_of_parameters():
         """
     )
     assert repr(kernel) == "<gpumem.Kernel many(a, b, c, d, e)>"
+    for space in "\u00a0\u2028\u3000":  # of several bytes
+        assert repr(gpumem.compile(f"GPUMEM_KERNEL a(float{space}x) {{}}")) == "<gpumem.Kernel a(x)>"
     types = "gpumem::slice<const float>, gpumem::view<gpumem::u32, 2>, gpumem::u64, gpumem::slice<gpumem::complex<double>>, bool"
     assert f"({types})" in kernel.source()
     with pytest.raises(ValueError):
