@@ -14,6 +14,7 @@ use gpumem::{
     generic::{DeviceVisible, HostArray, HostKind, Pinned},
     ndarray::IxDyn,
 };
+use gpumem_core::process::ProcessGuard;
 use pyo3::{
     exceptions::{PyAttributeError, PyTypeError, PyValueError},
     prelude::*,
@@ -134,6 +135,8 @@ where
 /// A page-locked, mapped or managed array. `numpy.asarray` of it is a NumPy array over the same memory.
 #[pyclass(frozen, module = "gpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
+    /// The process that made it: in a forked child the lock may be held for ever.
+    origin: ProcessGuard,
     /// `None` after it was freed.
     memory: Mutex<Option<Box<dyn HostMemory>>>,
     dtype: DType,
@@ -163,7 +166,8 @@ impl HostNDArray {
     pub(crate) fn new(memory: Memory, dtype: DType) -> PyResult<Self> {
         let layout = dtype.layout(&memory.held)?;
         let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-        Ok(Self { memory: Mutex::new(Some(memory.memory)), dtype, shape, strides, _owner: None })
+        let (origin, memory) = (ProcessGuard::current(), Mutex::new(Some(memory.memory)));
+        Ok(Self { origin, memory, dtype, shape, strides, _owner: None })
     }
 
     /// An array of the elements that lie there in bytes.
@@ -187,6 +191,7 @@ impl HostNDArray {
     /// The memory. A thread that has it may wait for a device. So where none may be waited for, this waits for no thread: the
     /// body of a kernel would wait for one that waits for the kernel.
     fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Option<Box<dyn HostMemory>>>, Error> {
+        self.origin.check("", operation)?;
         match self.memory.try_lock() {
             Ok(memory) => Ok(memory),
             Err(TryLockError::Poisoned(memory)) => Ok(memory.into_inner()),

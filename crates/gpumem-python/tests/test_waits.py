@@ -1,5 +1,6 @@
 """Waits where nothing may wait: in the body of a kernel and in a callback, whose thread does what is waited for."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -168,3 +169,39 @@ def test_two_threads_may_open_one_handle():
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
         """)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
+    out = program("""
+        import os, signal, threading, time
+        import gpumem, numpy as np
+        gpumem.select_device("host")
+        begun, ends = threading.Event(), threading.Event()
+
+        def body(x):
+            begun.set()
+            ends.wait()
+
+        stream = gpumem.stream()
+        array = gpumem.to_device(np.zeros(4, "f4"), stream=stream)
+        gpumem.compile("GPUMEM_KERNEL k(slice<float> x) { }", host=body)[1, 1, stream](array)
+        host = stream.copy_to_host(array)
+        waits = threading.Thread(target=np.asarray, args=[host])
+        waits.start()
+        begun.wait()
+        time.sleep(0.2)  # until the thread waits for the array, and has it
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                np.asarray(host)
+            except gpumem.GpuMemError as error:
+                print(error, flush=True)
+            os._exit(0)
+        print(os.waitpid(child, 0)[1], flush=True)
+        ends.set()
+        waits.join()
+        """)
+    said, status = out.splitlines()
+    assert "was forked" in said and status == "0"
