@@ -9,6 +9,7 @@ mod run;
 use crate::{
     device,
     error::raise,
+    list::Listed,
     stream::{self, GivenStream, Stream},
     wait::may_wait,
 };
@@ -152,10 +153,10 @@ impl Communicator {
     #[pyo3(signature = (devices, *, timeout=None))]
     fn all(
         py: Python<'_>,
-        devices: Vec<Bound<'_, device::Device>>,
+        devices: Listed<Bound<'_, device::Device>>,
         timeout: Option<f64>,
     ) -> PyResult<Vec<Self>> {
-        let devices: Vec<gpumem::Device> = devices.iter().map(|device| device.get().0.clone()).collect();
+        let devices: Vec<gpumem::Device> = devices.0.iter().map(|device| device.get().0.clone()).collect();
         let options = options(timeout, None)?;
         let wait = may_wait("all")?;
         look_in_packages(py)?;
@@ -290,12 +291,12 @@ impl Communicator {
         &self,
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
-        sent: Vec<usize>,
+        sent: Listed<usize>,
         destination: &Bound<'_, PyAny>,
-        received: Vec<usize>,
+        received: Listed<usize>,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        self.operate(py, Kind::AllToAllV(sent, received), (Some(source), Some(destination)), stream)
+        self.operate(py, Kind::AllToAllV(sent.0, received.0), (Some(source), Some(destination)), stream)
     }
 
     /// Reduces over all ranks, and gives each rank its block.
@@ -380,8 +381,8 @@ impl Communicator {
     /// such a thread has to call operations in this way, because the call for one rank may wait for that of another.
     #[staticmethod]
     #[pyo3(signature = (communicators))]
-    fn group_all(py: Python<'_>, communicators: Vec<Bound<'_, Self>>) -> PyResult<Groups> {
-        Groups::new(py, communicators)
+    fn group_all(py: Python<'_>, communicators: Listed<Bound<'_, Self>>) -> PyResult<Groups> {
+        Groups::new(py, communicators.0)
     }
 
     /// Waits until the operations of the stream are done.

@@ -8,6 +8,7 @@ use crate::{
     element::DType,
     error::{raise, raise_descriptor},
     host::fixed,
+    list::Listed,
 };
 use gpumem::{
     AnyBackend, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType,
@@ -134,9 +135,9 @@ fn read(object: &Bound<'_, PyAny>) -> PyResult<(CudaArrayInterface, DType)> {
     let (address, read_only): (i128, bool) = said("data", field(dict, "data")?)?;
     let address = u64::try_from(address)
         .map_err(|_| raise_descriptor(DescriptorError::AddressSpace { address: 0, bytes: 0 }))?;
-    let mut shape: Vec<i64> = said("shape", field(dict, "shape")?)?;
-    let mut strides: Option<Vec<i64>> =
-        optional(dict, "strides")?.map(|strides| said("strides", strides)).transpose()?;
+    let Listed::<i64>(mut shape) = said("shape", field(dict, "shape")?)?;
+    let strides = optional(dict, "strides")?.map(|strides| said("strides", strides)).transpose()?;
+    let mut strides = strides.map(|Listed::<i64>(strides)| strides);
     if dtype.is_bytes() {
         shape.push(dtype.size() as i64);
         strides.iter_mut().for_each(|strides| strides.push(1));

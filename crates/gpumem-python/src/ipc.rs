@@ -7,6 +7,7 @@ use crate::{
     dtype::hold,
     element::DType,
     error::{raise, raise_layout},
+    list::Listed,
     make,
 };
 use gpumem::{Layout, Order, ndarray::IxDyn};
@@ -120,7 +121,7 @@ pub(crate) fn ipc_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
@@ -139,7 +140,7 @@ pub(crate) fn open_ipc_array(
     handle: &[u8],
     shape: &Bound<'_, PyAny>,
     dtype: &Bound<'_, PyAny>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     offset: u64,
 ) -> PyResult<IpcArrayHandle> {
     if handle.len() != 64 {
@@ -147,7 +148,7 @@ pub(crate) fn open_ipc_array(
     }
     let (shape, dtype) = (make::shape(shape)?, DType::parse(dtype.py(), Some(dtype))?);
     let layout = match strides {
-        Some(strides) => Layout::strided(&shape, &strides, dtype.size()),
+        Some(Listed(strides)) => Layout::strided(&shape, &strides, dtype.size()),
         None => Layout::packed(&shape, dtype.size(), Order::C),
     };
     let layout = dtype.held_layout(&layout.map_err(raise_layout)?)?;

@@ -7,7 +7,9 @@ use crate::{
     dtype::{self, Elements, Place, check_writable},
     error::raise,
     host::Host,
-    interchange, number,
+    interchange,
+    list::Listed,
+    number,
     recording::{is_recorded, outside},
     signature::{self, Form, Parameter},
     stream,
@@ -93,7 +95,7 @@ pub(crate) fn compile(
     source: &str,
     name: Option<&str>,
     host: Option<Py<PyAny>>,
-    flags: Option<Vec<String>>,
+    flags: Option<Listed<String>>,
     bounds: bool,
 ) -> PyResult<Kernel> {
     let kernels = signature::kernels(source).map_err(PyValueError::new_err)?;
@@ -109,15 +111,15 @@ pub(crate) fn compile(
     let infos = parameters.iter().map(Parameter::info).collect();
     // SAFETY: Python cannot promise anything about a kernel; its author answers for it, as in Numba.
     let mut declaration = unsafe { UntypedKernelDef::new(name, infos) }.source(source).bounds_checks(bounds);
-    for flag in flags.unwrap_or_default() {
+    for flag in flags.into_iter().flat_map(|Listed(flags)| flags) {
         declaration = declaration.compiler_flag(&flag);
     }
     Ok(Kernel { name: name.clone(), parameters, declaration, host, loaded: Mutex::default() })
 }
 
 fn size(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
-    let lengths: Vec<u32> = match object.extract() {
-        Ok(length) => vec![length],
+    let Listed(lengths) = match object.extract() {
+        Ok(length) => Listed(vec![length]),
         Err(_) => object.extract()?,
     };
     match lengths[..] {

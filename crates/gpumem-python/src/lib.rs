@@ -17,6 +17,7 @@ mod host;
 mod interchange;
 mod ipc;
 mod kernel;
+mod list;
 mod locked;
 mod make;
 mod make_host;

@@ -8,6 +8,7 @@ use crate::{
     element::DType,
     error::{raise, raise_descriptor},
     host::Host,
+    list::Listed,
     pinned::HostNDArray,
     stream::{self, Stream},
 };
@@ -16,10 +17,10 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 
 /// A shape: a length, or a tuple of lengths.
 pub(crate) fn shape(shape: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let lengths: Vec<i64> = match shape.is_instance_of::<PyTuple>() {
+    let Listed(lengths) = match shape.is_instance_of::<PyTuple>() {
         true => shape.extract()?,
         false => match shape.extract::<i64>() {
-            Ok(length) => vec![length],
+            Ok(length) => Listed(vec![length]),
             Err(_) => shape.extract()?,
         },
     };
@@ -32,12 +33,12 @@ pub(crate) fn shape(shape: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 /// A shape with an order or strides.
 pub(crate) fn spec(
     lengths: Vec<usize>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
 ) -> PyResult<ArraySpec<IxDyn>> {
     let spec = ArraySpec::new(IxDyn(&lengths));
     match (strides, order) {
-        (Some(strides), _) => Ok(spec.strides(&strides)),
+        (Some(Listed(strides)), _) => Ok(spec.strides(&strides)),
         (None, "C") => Ok(spec.order(Order::C)),
         (None, "F") => Ok(spec.order(Order::F)),
         _ => Err(PyValueError::new_err("the order is 'C' or 'F'")),
@@ -51,7 +52,7 @@ pub(crate) fn device_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
     stream: Option<stream::GivenStream>,
     device: Option<&Bound<'_, device::Device>>,

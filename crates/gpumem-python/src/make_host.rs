@@ -5,6 +5,7 @@ use crate::{
     device,
     element::DType,
     error::raise,
+    list::Listed,
     make,
     pinned::{Held, HostNDArray, Memory},
     stream,
@@ -48,7 +49,7 @@ fn array(
 fn described(
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
 ) -> PyResult<(ArraySpec<IxDyn>, DType)> {
     let dtype = DType::parse(shape.py(), dtype)?;
@@ -82,7 +83,7 @@ pub(crate) fn pinned_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
@@ -110,7 +111,7 @@ pub(crate) fn mapped_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
     stream: Option<stream::GivenStream>,
     portable: bool,
@@ -146,7 +147,7 @@ pub(crate) fn managed_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
+    strides: Option<Listed<isize>>,
     order: &str,
     stream: Option<stream::GivenStream>,
     attach_global: bool,

@@ -3,6 +3,9 @@ a tensor is deleted exactly once, and nothing is read that is not there."""
 
 import ctypes
 import random
+import subprocess
+import sys
+import textwrap
 
 import gpumem
 import numpy as np
@@ -325,3 +328,60 @@ def test_errors_name_the_entry():
     ]:
         with pytest.raises(error, match=entry):
             gpumem.as_cuda_array(Said({**array.__cuda_array_interface__, entry: value}, array))
+
+
+# ---- lists ---------------------------------------------------------------------------------------------------------------
+
+LISTS = textwrap.dedent("""
+    import inspect
+    import gpumem, numpy as np
+
+    class Long:
+        def __len__(self):
+            return 10**13
+
+        def __getitem__(self, at):
+            return 1
+
+    class Described:
+        def __init__(self, **says):
+            self.__cuda_array_interface__ = dict(shape=(4,), typestr="<f4", data=(0, False), version=3) | says
+
+    device = gpumem.select_device("host")
+    array, host = gpumem.to_device(np.zeros(4, "f4")), gpumem.mapped_array(4)
+    kernel = gpumem.compile("GPUMEM_KERNEL f(u64 a) {}", host=lambda a: None)
+    rank = gpumem.Communicator.all([device])[0]
+    calls = [lambda long: kernel[long, 1], lambda long: kernel[1, long], lambda long: array.reshape(long)]
+    calls += [lambda long: array.transpose(long), lambda long: gpumem.as_cuda_array(Described(shape=long))]
+    calls += [lambda long: gpumem.as_cuda_array(Described(strides=long)), lambda long: gpumem.Communicator.all(long)]
+    fits = dict(source="GPUMEM_KERNEL f(u64 a) {}", shape=4, dtype="f4", handle=bytes(64), sent=[4], received=[4])
+    for of in gpumem, array, host, rank, rank.group():
+        for name, function in inspect.getmembers(of, callable):
+            try:
+                parameters = inspect.signature(function).parameters
+            except (TypeError, ValueError):
+                continue
+            if name.startswith("__") or name in ("abort", "destroy"):
+                continue
+            for tried in parameters:
+                needed = {of for of, its in parameters.items() if its.default is its.empty and its.kind != its.VAR_POSITIONAL}
+                given = {of: fits.get(of, array) for of in needed}
+                if parameters[tried].kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                    calls.append(lambda long, f=function, given=given, tried=tried: f(**given | {tried: long}))
+    for call in calls:
+        try:
+            call(Long())
+        except Exception:
+            pass
+    for long in Long(), range(10**13):
+        try:
+            gpumem.device_array(long)
+        except ValueError as error:
+            print(error)
+    print(len(calls) > 100)
+""")
+
+
+def test_a_list_of_any_length_ends_no_process():
+    done = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "a list has at most 65536 entries here\n" * 2 + "True\n", done.stdout + done.stderr

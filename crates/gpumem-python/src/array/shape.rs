@@ -4,6 +4,7 @@ use crate::{
     device_array::DeviceNDArray,
     element::DType,
     error::{raise, raise_layout},
+    list::Listed,
 };
 use gpumem::{Error, Layout, Order, ndarray::SliceInfoElem};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
@@ -31,7 +32,7 @@ impl DeviceNDArray {
 
     /// The elements in another shape; one length may be -1.
     pub(super) fn reshaped(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>, order: &str) -> PyResult<Self> {
-        let shape: Vec<isize> = match shape.len() {
+        let Listed(shape) = match shape.len() {
             1 if shape.get_item(0)?.extract::<isize>().is_err() => shape.get_item(0)?.extract()?,
             _ => shape.extract()?,
         };
@@ -60,7 +61,7 @@ impl DeviceNDArray {
     /// The axes in another order: the reversed one, or as one argument or several say.
     pub(super) fn permuted(&self, py: Python<'_>, axes: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let layout = self.layout()?;
-        let named: Vec<isize> = match axes.len() {
+        let Listed::<isize>(named) = match axes.len() {
             0 => return self.relayout(py, &layout.reversed_axes()),
             1 if axes.get_item(0)?.is_none() => return self.relayout(py, &layout.reversed_axes()),
             1 if axes.get_item(0)?.extract::<isize>().is_err() => axes.get_item(0)?.extract()?,
@@ -77,8 +78,8 @@ impl DeviceNDArray {
         let Some(axis) = axis.filter(|axis| !axis.is_none()) else {
             return self.relayout(py, &layout.squeeze());
         };
-        let named: Vec<isize> = match axis.cast::<PyTuple>() {
-            Ok(axes) => axes.extract()?,
+        let named = match axis.cast::<PyTuple>() {
+            Ok(axes) => axes.extract::<Listed<isize>>()?.0,
             Err(_) => vec![axis.extract()?],
         };
         let mut dropped = vec![false; layout.ndim()];

@@ -7,6 +7,7 @@ use super::{
     operation::{GivenArray, Kind, Operation},
     run::{Part, run},
 };
+use crate::list::Listed;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -133,11 +134,11 @@ impl Group {
     fn all_to_all_v(
         &self,
         source: &Bound<'_, PyAny>,
-        sent: Vec<usize>,
+        sent: Listed<usize>,
         destination: &Bound<'_, PyAny>,
-        received: Vec<usize>,
+        received: Listed<usize>,
     ) -> PyResult<()> {
-        self.add(Kind::AllToAllV(sent, received), (Some(source), Some(destination)))
+        self.add(Kind::AllToAllV(sent.0, received.0), (Some(source), Some(destination)))
     }
 
     /// Reduces over all ranks, and gives each rank its block.
