@@ -36,6 +36,8 @@ pub enum Level {
     Failures = 13,
     /// Graphs.
     Graphs = 14,
+    /// Arrays in files.
+    Files = 15,
     /// Arrays that are larger than the device, in chunks.
     Chunks = 16,
 }
@@ -63,6 +65,7 @@ impl Level {
             Level::Kernel => "12_kernel",
             Level::Failures => "13_failures",
             Level::Graphs => "14_graphs",
+            Level::Files => "15_files",
             Level::Chunks => "16_chunks",
         }
     }

@@ -32,6 +32,7 @@ mod l14_arguments;
 mod l14_graphs;
 mod l14_pinned;
 mod l14_refusals;
+mod l15_files;
 mod l16_chunks;
 mod tools;
 
@@ -73,6 +74,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l14_arguments::cases(),
         l14_pinned::cases(),
         l14_refusals::cases(),
+        l15_files::cases(),
         l16_chunks::cases(),
     ];
     lists.into_iter().flatten().collect()
