@@ -132,8 +132,10 @@ fuzz_target!(|said: Said| {
     };
     match &found {
         Err(error) => {
-            let typed =
-                matches!(error.kind(), ErrorKind::Descriptor(_) | ErrorKind::Layout(_) | ErrorKind::InvalidArgument { .. });
+            let typed = matches!(
+                error.kind(),
+                ErrorKind::Descriptor(_) | ErrorKind::Layout(_) | ErrorKind::InvalidArgument { .. }
+            );
             assert!(typed, "{error:?}");
         }
         Ok(array) => {
@@ -141,7 +143,9 @@ fuzz_target!(|said: Said| {
             let first = i128::from(array.address());
             let reach = |sign: isize| -> i128 {
                 let steps = array.shape().iter().zip(array.strides());
-                steps.map(|(&length, &step)| (length as i128 - 1) * i128::from((sign * step).max(0) as i64)).sum()
+                steps
+                    .map(|(&length, &step)| (length as i128 - 1) * i128::from((sign * step).max(0) as i64))
+                    .sum()
             };
             let inside = first - reach(-1) >= start && first + reach(1) + 4 <= start + 4 * LEN as i128;
             if array.is_empty() || (inside && array.len() <= 1 << 12) {

@@ -23,7 +23,8 @@ enum Step {
 
 fuzz_target!(|input: (u64, Vec<Step>)| {
     let (seed, steps) = input;
-    let raw = Host::open_with(&HostOptions::new().adversarial(seed).memory(1 << 20)).expect("options make sense");
+    let raw =
+        Host::open_with(&HostOptions::new().adversarial(seed).memory(1 << 20)).expect("options make sense");
     let device = Device::<Host>::from_raw(raw.clone());
     let options = PoolOptions::device(256).chunks(4096, 1 << 16).max_size(1 << 18);
     let pool = Pool::new(device.driver_memory(), options);

@@ -29,10 +29,14 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
                 let latest = stamp.map_or(u64::MAX, u64::from);
                 if let Some(new) = tlsf.allocate_up_to(set, u64::from(bytes), align, latest) {
                     assert!(new.len >= u64::from(bytes) && new.start % align == 0 && new.stamp <= latest);
-                    let before = allocated.range(..=new.start).next_back().map(|(_, old)| old.start + old.len);
+                    let before =
+                        allocated.range(..=new.start).next_back().map(|(_, old)| old.start + old.len);
                     let after = allocated.range(new.start..).next().map(|(_, old)| old.start);
                     assert!(before.is_none_or(|end| end <= new.start), "overlaps the block before");
-                    assert!(after.is_none_or(|start| new.start + new.len <= start), "overlaps the block after");
+                    assert!(
+                        after.is_none_or(|start| new.start + new.len <= start),
+                        "overlaps the block after"
+                    );
                     allocated.insert(new.start, new);
                 }
             }

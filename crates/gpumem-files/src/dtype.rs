@@ -93,6 +93,12 @@ impl Dtype {
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
     }
+
+    /// The type that an element has in a file, where it has one.
+    pub(crate) fn of_element(element: ElementType) -> Option<Self> {
+        // In the list `u8` comes before the floats of eight bits.
+        Self::ALL.iter().copied().find(|dtype| dtype.element() == Some(element))
+    }
 }
 
 impl fmt::Display for Dtype {

@@ -1,4 +1,4 @@
-//! Arrays in files: npy, safetensors and raw ranges as sources of copies to a device. Depend on `gpumem`, which re-exports this
+//! Arrays in files: npy, safetensors and raw ranges as sources of copies to a device, and arrays written to files. Depend on `gpumem`, which re-exports this
 //! crate as `gpumem::files`.
 //!
 //! Opening a file reads its header, and checks all that it says against the rules of the format and the length of the file. A
@@ -29,12 +29,14 @@ mod json;
 mod npy;
 mod python;
 mod safetensors;
+mod save;
 
 pub use dtype::Dtype;
-pub use gpumem_runtime::{DataFile, FileView};
+pub use gpumem_runtime::{DataFile, FileView, NewFile};
 pub use index::safetensors_index;
 pub use npy::npy;
 pub use safetensors::{SafeTensors, TensorInfo, safetensors};
+pub use save::{NamedTensor, named, save_npy, save_safetensors};
 
 use gpumem_core::{Element, Error, FileError, FileFailure, LayoutError, Result};
 use gpumem_runtime::{ArraySpec, IntoArraySpec, Order};

@@ -189,6 +189,34 @@ fn headers_that_break_a_rule_are_refused() {
     assert!(matches!(failure(&refused(&long)), FileFailure::TooLarge { .. }));
 }
 
+/// Whatever byte of a header is another one: what is taken is what the reference finds, but for the listed reasons.
+#[test]
+fn changed_headers_are_judged_as_by_the_reference() {
+    use ndarray_npy::ReadNpyExt;
+    let scene = Scene::new();
+    let whole = file(1, &header("<f4", "False", "(3, 2)"), &[7; 24]);
+    let mut accepted = 0;
+    for at in 0..whole.len() - 24 {
+        for byte in [b' ', b'0', b'1', b'"', b',', b')', b'T', 0xFF, whole[at] ^ 1] {
+            let mut bytes = whole.clone();
+            bytes[at] = byte;
+            let Ok(view) = npy::<f32, IxDyn>(scene.write(&bytes)) else { continue };
+            let end = view.start() as usize + 4 * view.len();
+            // The reference wants a line's end, and does not know the byte order `=`.
+            if bytes[view.start() as usize - 1] != b'\n' || bytes[..view.start() as usize].contains(&b'=') {
+                continue;
+            }
+            let theirs = ArrayD::<f32>::read_npy(&bytes[..end]);
+            assert!(
+                theirs.as_ref().is_ok_and(|theirs| theirs.shape() == view.shape()),
+                "{at} {byte}: {theirs:?}"
+            );
+            accepted += 1;
+        }
+    }
+    assert!(accepted > 50, "{accepted}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_no_file_of_bytes_is_refused() {

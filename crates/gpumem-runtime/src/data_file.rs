@@ -101,6 +101,32 @@ impl DataFile {
         Ok(())
     }
 
+    /// A file that is being written, under the name that it will have.
+    pub(crate) fn being_written(file: File, path: PathBuf, len: u64) -> Self {
+        Self(Arc::new(Opened { file, path, len, modified: None }))
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        self.0.file.sync_all().map_err(|error| FileError::io(&self.0.path, &error))
+    }
+
+    /// Writes all of `from` at `offset`, for many threads at a time.
+    pub(crate) fn put(&self, offset: u64, from: &[u8]) -> Result<(), FileError> {
+        let (mut at, mut rest) = (offset, from);
+        while !rest.is_empty() {
+            match write_some(&self.0.file, at, rest) {
+                Ok(0) => return Err(FileError::io(&self.0.path, &io::ErrorKind::WriteZero.into())),
+                Ok(bytes) => {
+                    at = at.saturating_add(bytes as u64);
+                    rest = rest.get(bytes..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(FileError::io(&self.0.path, &error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Returns [`FileFailure::Changed`] if the file was written since it was opened, as its length and its time tell.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         let metadata = self.0.file.metadata().map_err(|error| FileError::io(&self.0.path, &error))?;
@@ -123,4 +149,14 @@ fn read_some(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
 #[cfg(windows)]
 fn read_some(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, into, offset)
+}
+
+#[cfg(unix)]
+fn write_some(file: &File, offset: u64, from: &[u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, from, offset)
+}
+
+#[cfg(windows)]
+fn write_some(file: &File, offset: u64, from: &[u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, from, offset)
 }

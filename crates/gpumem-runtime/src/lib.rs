@@ -27,6 +27,7 @@ mod ipc;
 mod key;
 #[cfg(loom)]
 mod models;
+mod new_file;
 mod recording;
 mod stream;
 pub mod trace;
@@ -106,6 +107,7 @@ pub use interchange::{
 };
 pub use ipc::{IpcArray, IpcArrayHandle};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
+pub use new_file::NewFile;
 pub use stream::{Event, Stream};
 pub use transfer::{CopyPlan, Progress, Route};
 pub use transfer_options::{NonTemporalStores, TransferOptions};

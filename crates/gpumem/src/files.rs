@@ -1,4 +1,4 @@
-//! Arrays in files: npy, safetensors and raw ranges as sources of copies to a device.
+//! Arrays in files: npy, safetensors and raw ranges as sources of copies to a device, and arrays written to files.
 //!
 //! Opening a file reads its header, and checks all that it says against the rules of the format and the length of the file. A
 //! [`FileView`] then is a source as any other, whole or sliced: of `to_device`, `copy_to_device` and `assign`, of devices, arrays and
@@ -27,6 +27,11 @@
 //! | safetensors | all types of version 0.8, with headers of up to 100 MB; floats of eight bits as `u8`, with their name in [`TensorInfo::dtype`]; floats of four and six bits as [bytes](SafeTensors::tensor_bytes) |
 //! | index of safetensors | files that lie beside it |
 //! | raw | any range of bytes |
+//!
+//! # Writing
+//!
+//! [`save_npy`] and [`save_safetensors`] write a temporary file beside the path, and rename it when it is whole: an error leaves what
+//! was there. Arrays and views of any layout are written, packed.
 //!
 //! # Files that lie
 //!

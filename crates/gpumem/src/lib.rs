@@ -216,6 +216,8 @@ mod book {
     struct Graphs;
     #[doc = include_str!("../../../docs/src/graph-programs.md")]
     struct GraphPrograms;
+    #[doc = include_str!("../../../docs/src/files.md")]
+    struct Files;
     #[doc = include_str!("../../../docs/src/chunks.md")]
     struct Chunks;
     #[doc = include_str!("../../../docs/src/memory.md")]

@@ -7,7 +7,7 @@ mod common;
 use common::{double, host, is_clean, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind, FileFailure, LayoutError};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{ArraySpec, DataFile, Device, FileView, Order, Route, TransferOptions, writes};
+use gpumem_runtime::{ArraySpec, DataFile, Device, FileView, NewFile, Order, Route, TransferOptions, writes};
 use host_double::{Script, Trouble};
 use ndarray::{Array1, Array2, ArrayView2, Ix1, Ix2, ShapeBuilder, arr0, s};
 use std::{
@@ -369,4 +369,121 @@ fn rank_zero_and_empty_arrays_are_files_too() {
     let rank: Result<FileView<u64, Ix1>, _> = none.into_dimensionality();
     assert!(matches!(rank.unwrap_err().kind(), ErrorKind::Layout(LayoutError::RankMismatch { .. })));
     is_clean(&device, raw.host());
+}
+
+/// Writes a view in both orders, and reads the file.
+fn saved<B: Backend>(device: &Device<B>) {
+    let base = numbers(60, 100);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    let array = device.to_device(&base).unwrap();
+    macro_rules! slices {
+        ($($info:expr),*) => { $({
+            for (view, wanted) in [
+                (array.slice($info).unwrap(), base.slice($info)),
+                (array.t().slice($info).unwrap(), base.t().slice_move($info)),
+            ] {
+                for (order, wanted) in [(Order::C, wanted.view()), (Order::F, wanted.t())] {
+                    let file = NewFile::create(&path, 3 + 4 * wanted.len() as u64).unwrap();
+                    file.write_array(3, &view, order).unwrap();
+                    file.write_at(0, b"abc").unwrap();
+                    file.commit().unwrap();
+                    let bytes = fs::read(&path).unwrap();
+                    let elements: Vec<u32> = wanted.iter().copied().collect();
+                    assert!(bytes[..3] == *b"abc" && bytes[3..] == *bytemuck::cast_slice::<_, u8>(&elements));
+                }
+            }
+        })* };
+    }
+    slices!(s![.., ..], s![7.., ..;3], s![..;-1, 5..9], s![3..4, 1..2], s![5..5, ..]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary is left");
+}
+
+#[test]
+fn every_view_is_written() {
+    for seed in [None, Some(5)] {
+        let options_of = || seed.map_or_else(HostOptions::new, |seed| HostOptions::new().adversarial(seed));
+        let small = options().block_bytes(4 << 10);
+        let (device, raw) = host(options_of());
+        device.set_transfer_options(small);
+        saved(&device);
+        is_clean(&device, &raw);
+        for packs in [false, true] {
+            let (device, raw) = if packs { packing_double(options_of()) } else { double(options_of()) };
+            device.set_transfer_options(small);
+            saved(&device);
+            is_clean(&device, raw.host());
+        }
+    }
+}
+
+#[test]
+fn long_arrays_are_written() {
+    let (device, raw) = double(HostOptions::new());
+    let base = Array1::from_iter((0..(41_usize << 20) + 3).map(|at| (at * 131 % 251) as u8));
+    let folder = tempfile::tempdir().unwrap();
+    let array = device.to_device(&base).unwrap();
+    for threads in [1, 4] {
+        device.set_transfer_options(TransferOptions::new().threads(threads));
+        let path = folder.path().join("new");
+        let file = NewFile::create(&path, base.len() as u64).unwrap();
+        file.write_array(0, &array, Order::C).unwrap();
+        file.sync().unwrap();
+        file.commit().unwrap();
+        assert!(fs::read(&path).unwrap() == base.as_slice().unwrap(), "{threads}");
+    }
+    drop(array);
+    is_clean(&device, raw.host());
+}
+
+/// Data of failed work is not written, and neither is a file when a call of the driver fails.
+#[test]
+fn a_failure_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    let is_empty = || fs::read_dir(folder.path()).unwrap().count() == 0;
+    let base = Array1::from_iter(0..(64_u32 << 10));
+    let write = |array: &gpumem_runtime::ArrayBase<gpumem_runtime::Owned<u32, host_double::Double>, Ix1>| {
+        let file = NewFile::create(&path, 4 * base.len() as u64)?;
+        file.write_array(0, array, Order::C)?;
+        file.commit()
+    };
+    let (device, _raw) = double(HostOptions::new());
+    device.set_transfer_options(options());
+    let scene = Scene::new(0, bytemuck::cast_slice(base.as_slice().unwrap()));
+    let view = FileView::<u32, _>::new(&scene.open(), 0, base.len()).unwrap();
+    scene.cut(200 << 10);
+    let mut array = device.to_device(&base).unwrap();
+    assert!(array.copy_to_device(&view).is_err());
+    let error = write(&array).unwrap_err();
+    assert!(error.is_poisoned() && is_empty(), "{error}");
+    for trouble in [Trouble::Refuse, Trouble::Lose] {
+        for at in 0..200 {
+            let (device, raw) = double(HostOptions::new());
+            device.set_transfer_options(options());
+            let array = device.to_device(&base).unwrap();
+            device.synchronize().unwrap();
+            raw.script().begin(Some((at, trouble)));
+            let written = write(&array);
+            let struck = raw.script().struck();
+            raw.script().begin(None);
+            match written {
+                Ok(()) => {
+                    assert!(
+                        fs::read(&path).unwrap() == bytemuck::cast_slice::<_, u8>(base.as_slice().unwrap())
+                    );
+                    fs::remove_file(&path).unwrap();
+                }
+                Err(error) => {
+                    let is_ours = *error.kind() == Script::REFUSED || error.is_device_lost();
+                    assert!(is_ours, "call {at}, {struck:?}: {error}");
+                    assert!(is_empty(), "call {at}, {struck:?}");
+                }
+            }
+            if struck.is_none() {
+                assert!(at > 10, "{at} calls");
+                break;
+            }
+        }
+    }
 }

@@ -9,6 +9,7 @@ pub(crate) mod host;
 mod raw;
 mod reshape;
 pub(crate) mod rows;
+mod save;
 mod scope;
 pub(crate) mod source;
 mod split;

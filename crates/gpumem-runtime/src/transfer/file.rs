@@ -1,10 +1,10 @@
-//! Transfers from files.
+//! Transfers from and to files.
 //!
-//! They take the pipeline on every backend: its threads read into page-locked blocks, and the device copies other blocks
-//! meanwhile. So what a test runs on the host is what runs on a GPU.
+//! They take the pipeline on every backend: its threads read into page-locked blocks or write out of them, and the device copies
+//! other blocks meanwhile. So what a test runs on the host is what runs on a GPU.
 
 use super::{
-    ArrayRef, Direction, ProgressFn,
+    ArrayRef, Direction, Producers, ProgressFn,
     copy::{copy, copy_and_wait},
     host_side::{FileSide, HostSide},
     pageable::{Upload, upload_recorded},
@@ -75,4 +75,36 @@ pub(crate) fn upload_file<T: Element, B: Backend>(
         pipeline.wait_for_all()?;
     }
     Ok(submission)
+}
+
+/// Copies an array of the library into a file, where elements are to lie packed, and returns when they have been written.
+pub(crate) fn download_file<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    file: &FileSide<'_>,
+) -> Result<()> {
+    let (array, direction) = (source, Direction::DeviceToHost);
+    let copy_down = BorrowedCopy { timeline, operation, array, direction, blocks: true };
+    let nest = copy_down.nest(&file.layout)?;
+    let route = copy_down.route_of_file(&file.layout, &nest)?;
+    if route == Route::Nothing {
+        return Ok(());
+    }
+    let device = source.device(operation)?;
+    if route == Route::Packed {
+        let align = device.raw().capabilities().allocation_alignment;
+        // Without memory for it, the elements are written in the order of the array.
+        if let Ok(memory) = Allocation::new(device, operation, nest.len * nest.item, align) {
+            let packed = ArrayRef::new(&memory, &file.layout);
+            copy::<T, B>(timeline, operation, source, packed)?;
+            return download_file::<T, B>(timeline, operation, packed, file);
+        }
+    }
+    // No data of failed work may arrive, and no copy can begin before this check.
+    Producers::of(source, timeline).check(operation)?;
+    let sides = (source, HostSide::File(file), &nest);
+    let pipeline = StagingPipeline::new(device, timeline, operation, sides, direction);
+    // SAFETY: the pipeline borrows no memory of the caller's.
+    unsafe { pipeline.run(&nest, None).map(drop) }
 }

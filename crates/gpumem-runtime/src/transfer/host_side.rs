@@ -44,8 +44,14 @@ impl HostSide<'_> {
                 unsafe { staged::move_run(span.base.wrapping_add(offset), block, bytes, direction, stores) };
                 Ok(())
             }
-            // SAFETY: the caller's promise; a block has been initialised by the driver, or by the host backend.
-            Self::File(file) => file.read(offset, unsafe { std::slice::from_raw_parts_mut(block, bytes) }),
+            Self::File(file) => {
+                // SAFETY: the caller's promise; a block has been initialised by the driver, or by the host backend.
+                let block = unsafe { std::slice::from_raw_parts_mut(block, bytes) };
+                match direction {
+                    Direction::HostToDevice => file.read(offset, block),
+                    Direction::DeviceToHost => file.write(offset, block),
+                }
+            }
         }
     }
 
@@ -67,7 +73,12 @@ impl HostSide<'_> {
                 Ok(())
             }
             // SAFETY: the caller's promise.
-            Self::File(file) => unsafe { file.read_nest(part, block) },
+            Self::File(file) => unsafe {
+                match direction {
+                    Direction::HostToDevice => file.read_nest(part, block),
+                    Direction::DeviceToHost => file.write_nest(part, block),
+                }
+            },
         }
     }
 }
@@ -83,6 +94,30 @@ pub(crate) struct FileSide<'a> {
 impl FileSide<'_> {
     fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), FileError> {
         self.file.fill(self.start.saturating_add(offset as u64), into)
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) -> Result<(), FileError> {
+        self.file.put(self.start.saturating_add(offset as u64), from)
+    }
+
+    /// Writes a part out of a block, run by run: bytes between the runs stay as they are.
+    ///
+    /// # Safety
+    /// The block is valid for reads of all bytes of the part, and no other code writes them.
+    unsafe fn write_nest(&self, part: &CopyNest, block: *mut u8) -> Result<(), FileError> {
+        let Some((axis, rest)) = part.axes.split_first() else {
+            let ours = block.wrapping_add(part.dst);
+            // SAFETY: the caller's promise; a block has been initialised by the driver, or by the host backend.
+            return self.write(part.src, unsafe { std::slice::from_raw_parts(ours, part.run) });
+        };
+        let mut step = CopyNest { axes: rest.into(), len: part.len / axis.len, ..part.clone() };
+        for _ in 0..axis.len {
+            // SAFETY: a part of the part.
+            unsafe { self.write_nest(&step, block)? };
+            step.src = step.src.wrapping_add_signed(axis.src);
+            step.dst = step.dst.wrapping_add_signed(axis.dst);
+        }
+        Ok(())
     }
 
     /// Reads a part into a block: in one piece, with the bytes between its runs, while these are few; else step by step of its first
