@@ -3,6 +3,7 @@
 mod copies;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod files;
 mod harness;
 mod interchange;
 mod kernels;
@@ -34,6 +35,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(split::all());
     benches.extend(pocl::all());
     benches.extend(ops::of(device));
+    benches.extend(files::of(device));
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
         benches.extend(cuda::all());
