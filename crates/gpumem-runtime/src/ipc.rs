@@ -122,8 +122,13 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let start = self.memory.address().wrapping_add(extent.start as u64);
         // SAFETY: the range is that of this array, which is alive; for later the caller vouches.
         let memory = unsafe { core.raw.export_memory(start, extent.len()) };
+        let memory = core.note_loss(memory).map_err(|error| error.in_operation(OPERATION))?;
+        if self.memory.is_owned() {
+            // Others may write it from here on, so it is not frozen.
+            self.memory.share();
+        }
         Ok(IpcArrayHandle {
-            memory: core.note_loss(memory).map_err(|error| error.in_operation(OPERATION))?,
+            memory,
             shape: self.shape().to_vec(),
             strides: self.strides().to_vec(),
             offset: self.layout.offset() - extent.start,

@@ -197,7 +197,10 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
             let long = IpcArrayHandle::<u32, Ix1>::from_bytes(&bytes)?;
             // SAFETY: refused before it is opened.
             let opened = unsafe { device.open_ipc(&long) };
-            refused_layout(opened, |error| matches!(error, LayoutError::OutOfBuffer { .. }))
+            refused_layout(opened, |error| matches!(error, LayoutError::OutOfBuffer { .. }))?;
+            let Err((_, error)) = array.freeze() else { return fail("what others may write was frozen") };
+            assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+            Ok(())
         }
         Err(error) if unsupported(error.kind()) => {
             let bytes = [0u8; gpumem_core::IpcMemory::ENCODED_LEN];

@@ -110,7 +110,7 @@ impl<B: Backend> Tracked<B> {
         !self.borrows.is_empty()
     }
 
-    /// Notes that there is another handle of the memory, which an import has made.
+    /// Notes that there is another handle of the memory, which an import has made, or that another process was given one.
     pub fn share(&self) {
         // `count_entries` stores the count with the flags, and would lose a flag that comes between its two steps.
         let _entries = self.borrows.entries.lock();
