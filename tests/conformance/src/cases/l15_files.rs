@@ -4,7 +4,7 @@ use super::tools::same;
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, FileFailure};
 use gpumem_files as files;
-use gpumem_runtime::{FileView, Order};
+use gpumem_runtime::{Chunks, FileView, Order};
 use ndarray::{Array2, Array3, Ix1, Ix2, s};
 use std::{fs, path::PathBuf};
 use tempfile::TempDir;
@@ -13,6 +13,7 @@ cases! { Level::Files;
     ranges_arrive_whole_and_in_part,
     headers_lead_to_elements,
     long_files_arrive,
+    files_come_in_chunks,
     loads_are_in_stream_order,
     a_file_that_ends_too_soon_leaves_nothing_half_loaded,
 }
@@ -64,6 +65,31 @@ fn ranges_arrive_whole_and_in_part<B: Backend>(lab: &Lab<B>) -> Verdict {
         repeated.copy_to_host()?.view(),
         base.broadcast((4, 60, 100)).unwrap_or(Array3::zeros((0, 0, 0)).view()),
     );
+    Ok(())
+}
+
+fn files_come_in_chunks<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let base = numbers(5000, 64);
+    let (_folder, path) = written(&[&[7; 5][..], &bytes_of(&base)].concat());
+    let all = files::raw::<u32, _>(&path, 5, (5000, 64))?;
+    macro_rules! parts {
+        ($($info:expr),*) => { $({
+            let (part, wanted) = (all.slice($info)?, base.slice($info));
+            let mut found = 0;
+            for chunk in device.chunks(&part, Chunks::rows(700))? {
+                let (rows, array) = chunk?;
+                assert_eq!(rows.start, found);
+                found = rows.end;
+                same(array.copy_to_host()?.view(), wanted.slice(s![rows, ..]));
+            }
+            assert_eq!(found, wanted.nrows());
+        })* };
+    }
+    parts!(s![.., ..], s![3..;2, ..;-3], s![..;-1, 7..8]);
+    let mut copied = Array2::zeros((5000, 64));
+    device.map_chunks(&all, &mut copied, Chunks::bytes(100_000), |_, _, array| Ok(array))?;
+    same(copied.view(), base.view());
     Ok(())
 }
 
