@@ -2,8 +2,10 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
+    thread::LocalKey,
 };
 
 /// Runs code of the user. A panic does not go on from here.
@@ -16,6 +18,24 @@ pub fn run<R>(code: impl FnOnce() -> R) -> Result<R, String> {
         discard(panic);
         message
     })
+}
+
+/// Says that this thread is inside some code of the user, until the result is dropped, also by a panic.
+pub(crate) fn mark(mark: &'static LocalKey<Cell<bool>>) -> Marked {
+    // Where the thread's variables are gone, it counts as inside.
+    Marked { mark, outer: mark.try_with(|inside| inside.replace(true)).unwrap_or(true) }
+}
+
+/// Restores the earlier mark of the thread.
+pub(crate) struct Marked {
+    mark: &'static LocalKey<Cell<bool>>,
+    outer: bool,
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        let _ = self.mark.try_with(|inside| inside.set(self.outer));
+    }
 }
 
 /// Drops a panic's payload. That runs code of the user again, which may panic in turn: the second payload is leaked.

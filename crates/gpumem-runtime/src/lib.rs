@@ -48,13 +48,14 @@ pub mod memory {
     //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and adaptors around either.
     //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
     //! * [`DeferredLimits`], [`DeferCleanup`]: when memory is returned to the driver.
+    //! * [`Exhausted`], [`ReclaimHook`]: what is asked for memory before an allocation fails.
     //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
     pub use gpumem_memory::memory::{
         DeferCleanup, DeferCleanupEverywhere, DeferredLimits, DriverMemory, ENV_MAX_PENDING_COUNT,
-        ENV_MAX_PENDING_RATIO, ENV_POOL, FailureInjectingResource, FailurePlan, Holder, KindReport,
-        LimitingResource, LiveAllocation, MemoryBlock, MemoryReport, MemoryRequest, MemoryResource,
-        MemoryStatistics, PendingAccesses, Pool, PoolOptions, ResourceId, ResourceReport, StatisticsResource,
-        TrackingResource, Trim, defer_cleanup_everywhere, named,
+        ENV_MAX_PENDING_RATIO, ENV_POOL, Exhausted, FailureInjectingResource, FailurePlan, Holder,
+        KindReport, LimitingResource, LiveAllocation, MemoryBlock, MemoryReport, MemoryRequest,
+        MemoryResource, MemoryStatistics, PendingAccesses, Pool, PoolOptions, ReclaimHook, ResourceId,
+        ResourceReport, StatisticsResource, TrackingResource, Trim, defer_cleanup_everywhere, named,
     };
     #[doc(no_inline)]
     pub use gpumem_memory::tlsf;

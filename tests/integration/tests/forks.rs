@@ -151,6 +151,7 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     check(is_forked(device.chunks(&host, Chunks::rows(9))), "chunks")?;
     let mapped = device.map_chunks(&host, &mut copied, Chunks::rows(9), |_, _, array| Ok(array));
     check(is_forked(mapped), "map of chunks")?;
+    check(is_forked(device.on_exhaustion(|_| true)), "a hook for exhausted memory")?;
     check(is_forked(device.record_memory(RecorderOptions::default())), "recording")?;
     let replayed =
         device.replay_memory(&Trace::empty(), ReplayOptions::default(), |kind| device.memory_resource(kind));

@@ -1,8 +1,8 @@
 //! The state that all objects of a device share. It does not keep the device's memory alive.
 
 use super::{
-    Arrivals, DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim,
-    default_options,
+    Arrivals, DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ReclaimHooks, ResourceTable,
+    Serving, Trim, default_options,
 };
 use crate::{
     trace::{EventLog, InitialState, RecorderOptions, TraceKind},
@@ -10,10 +10,9 @@ use crate::{
 };
 use gpumem_core::{Backend, DriverDevice};
 use std::{
-    fmt,
     ops::Deref,
     panic::{RefUnwindSafe, UnwindSafe},
-    sync::{Arc, OnceLock, atomic::AtomicUsize},
+    sync::{Arc, atomic::AtomicUsize},
 };
 
 /// The memory of a device, above the state that its streams share.
@@ -25,8 +24,8 @@ pub struct DeviceCore<B: Backend> {
     pub deferred_frees: DeferredFrees<B>,
     /// Released memory that the driver does not report as free yet.
     pub late: LateMemory,
-    /// Frees idle memory that is kept for transfers.
-    pub trim_hook: TrimHook,
+    /// What frees memory before a request fails: the runtime's own hook, and those of users.
+    pub reclaim: ReclaimHooks,
     pub names: Names,
     pub pages: PinnedPages<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
@@ -58,7 +57,7 @@ impl<B: Backend> DeviceCore<B> {
             arrivals: Arrivals::default(),
             deferred_frees,
             late: LateMemory::new(),
-            trim_hook: TrimHook::default(),
+            reclaim: ReclaimHooks::new(),
             names: Names::default(),
             pages: PinnedPages::default(),
             host_memory: AtomicUsize::new(0),
@@ -94,29 +93,5 @@ impl<B: Backend> DeviceCore<B> {
         });
         let (total, kinds) = (self.raw.info().total_memory, kinds.collect());
         self.recorder.start(options, InitialState { device: self.name(), total, kinds })
-    }
-}
-
-/// Frees idle memory that is kept for transfers. Set once, when the device is made.
-#[derive(Default)]
-pub struct TrimHook(OnceLock<Box<dyn Fn() + Send + Sync>>);
-
-impl TrimHook {
-    /// Sets the function that frees the memory. The first one stays.
-    pub fn set(&self, trim: impl Fn() + Send + Sync + 'static) {
-        let _ = self.0.set(Box::new(trim));
-    }
-
-    /// Gives the memory back.
-    pub(super) fn run(&self) {
-        if let Some(trim) = self.0.get() {
-            trim();
-        }
-    }
-}
-
-impl fmt::Debug for TrimHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TrimHook").finish_non_exhaustive()
     }
 }

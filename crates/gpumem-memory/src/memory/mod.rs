@@ -3,6 +3,7 @@
 //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and adaptors around either.
 //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
 //! * [`DeferredLimits`], [`DeferCleanup`]: when memory is returned to the driver.
+//! * [`Exhausted`], [`ReclaimHook`]: what is asked for memory before a request fails.
 //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
 
 mod adaptors;
@@ -23,6 +24,7 @@ pub mod oom;
 mod pending_accesses;
 mod pinned_pages;
 mod pool;
+mod reclaim;
 mod report;
 mod resource;
 mod resource_report;
@@ -41,17 +43,19 @@ pub use driver::DriverMemory;
 pub use names::{Holder, named};
 pub use pending_accesses::PendingAccesses;
 pub use pool::{Pool, PoolOptions};
+pub use reclaim::{Exhausted, ReclaimHook};
 pub use report::{KindReport, MemoryReport};
 pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim};
 pub use resource_report::ResourceReport;
 pub use resource_table::ENV_POOL;
 
-pub use self::core::{DeviceCore, TrimHook};
+pub use self::core::DeviceCore;
 pub use arrivals::Arrivals;
 pub use deferred_free::DeferredFree;
 pub use deferred_frees::DeferredFrees;
 pub use late::LateMemory;
 pub use names::{Names, current_name, is_named, unnamed};
 pub use pinned_pages::{PagePin, PinnedPages};
+pub use reclaim::ReclaimHooks;
 pub use resource_table::{ResourceTable, default_options};
 pub use serving::{ForeignResource, Serving, check_outside_resource};

@@ -2,6 +2,7 @@
 
 use super::{
     ResourceReport,
+    reclaim::{self, Exhausted, ROUNDS},
     resource::{BlockOrigin, MemoryBlock, MemoryRequest, Trim, wrong_generation},
     serving::{Serving, is_inside_resource},
 };
@@ -19,12 +20,14 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 /// each:
 ///
 /// 1. frees dropped memory that is not in use,
-/// 2. waits for memory in flight,
-/// 3. returns idle memory of pools to the driver,
-/// 4. waits for memory that the driver frees with a delay.
+/// 2. asks each hook, and again as long as one of them has freed something, at most [`ROUNDS`] times,
+/// 3. waits for memory in flight,
+/// 4. returns idle memory of pools to the driver,
+/// 5. waits for memory that the driver frees with a delay.
 ///
-/// Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is freed or waited for, so there is no
-/// second try.
+/// The hooks come before the waits: what they drop goes to the pool with its pending uses, and serves the request without a wait of
+/// the host. Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is freed or waited for and no hook asked,
+/// so there is no second try.
 ///
 /// # Errors
 /// Returns the error of the resource, with the operation of the request.
@@ -54,38 +57,51 @@ fn reclaim_and_retry<B: Backend>(
     let may_give_back = !deferred && !is_inside_resource();
     // In a callback a wait would be for the thread that it runs on.
     let may_wait = may_give_back && crate::blocking::may_block(request.operation).is_ok();
-    let steps: [&dyn Fn(); 3] = [
-        &|| {
-            core.trim_hook.run();
-            core.deferred_frees.flush(core);
-        },
-        &|| {
-            core.trim_all(SETTLE);
-        },
-        &|| {
-            core.trim_all(Trim::UNUSED);
-        },
-    ];
-    // From the cheapest to the dearest; the request is repeated after each.
-    for step in steps.iter().filter(|_| may_wait) {
-        step();
-        match resource.allocate(request) {
-            Err(again) if again.is_out_of_memory() => error = again,
-            outcome => return outcome,
-        }
-    }
-    let mut outcome = None;
     if may_wait {
+        let repeat = |error: &mut Error| match resource.allocate(request) {
+            Err(again) if again.is_out_of_memory() => {
+                *error = again;
+                None
+            }
+            outcome => Some(outcome),
+        };
+        // From the cheapest to the dearest; the request is repeated after each.
+        core.deferred_frees.flush(core);
+        if let Some(outcome) = repeat(&mut error) {
+            return outcome;
+        }
+        for _ in 0..ROUNDS {
+            let mut has_freed = false;
+            for hook in core.reclaim.to_ask() {
+                let need = Exhausted::new(request.bytes, request.kind, request.operation, &error);
+                if !reclaim::ask(core, &hook, &need) {
+                    continue;
+                }
+                has_freed = true;
+                core.deferred_frees.flush(core);
+                if let Some(outcome) = repeat(&mut error) {
+                    return outcome;
+                }
+            }
+            if !has_freed {
+                break;
+            }
+        }
+        for how in [SETTLE, Trim::UNUSED] {
+            core.trim_all(how);
+            if let Some(outcome) = repeat(&mut error) {
+                return outcome;
+            }
+        }
+        let mut outcome = None;
         // Only now: nothing else is left to be freed, and each growth may be enough.
         core.late.wait(core, || {
-            outcome = Some(resource.allocate(request));
-            !matches!(&outcome, Some(Err(again)) if again.is_out_of_memory())
+            outcome = repeat(&mut error);
+            outcome.is_some()
         });
-    }
-    match outcome {
-        Some(Err(again)) if again.is_out_of_memory() => error = again,
-        Some(outcome) => return outcome,
-        None => {}
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
     }
     Err(explain(core, request, &error, deferred))
 }

@@ -20,15 +20,6 @@ thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Restores the earlier state of the thread.
-struct Restore(bool);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        let _ = IS_INSIDE.try_with(|inside| inside.set(self.0));
-    }
-}
-
 /// Tells whether this thread is inside a memory resource that may be the user's. A call of all resources of a device
 /// from there would call this one again, without end.
 pub(crate) fn is_inside_resource() -> bool {
@@ -86,7 +77,7 @@ impl<B: Backend> ForeignResource<B> {
         call: impl FnOnce(&'s dyn MemoryResource<B>) -> R,
     ) -> Result<R> {
         // Restored in a panic too, which is caught below.
-        let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
+        let _inside = user_code::mark(&IS_INSIDE);
         user_code::run(|| call(&*self.resource)).map_err(|message| panicked(operation, message))
     }
 

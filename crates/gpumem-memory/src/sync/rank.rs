@@ -32,6 +32,8 @@ pub(crate) enum Rank {
     // Leaves: held for a few instructions, in which values of the locks above may be dropped, and events recorded.
     /// Which threads grow which pools.
     Turns,
+    /// The hooks for exhausted memory; each runs without it.
+    ReclaimHooks,
     /// The resources that a user has set.
     Resources,
     /// The live blocks of a tracking resource.
@@ -61,6 +63,13 @@ pub(crate) enum Rank {
     TraceSlot,
     /// The events of a recording, which the slots are emptied into.
     TraceLog,
+}
+
+/// Checks that this thread holds no lock: code of the user is about to run, which may ask for any. Panics if it does.
+#[inline(always)]
+pub(crate) fn check_unlocked() {
+    #[cfg(debug_assertions)]
+    checked::check_unlocked();
 }
 
 /// The rank of a lock, and its number among those of that rank.
@@ -134,6 +143,15 @@ pub(super) mod checked {
     /// gone.
     pub(in crate::sync) fn with_held<R: Default>(body: impl FnOnce(&mut Vec<(Rank, u64)>) -> R) -> R {
         HELD.try_with(|held| body(&mut held.borrow_mut())).unwrap_or_default()
+    }
+
+    #[allow(clippy::panic, reason = "the user's code could wait for ever; only builds for tests look")]
+    pub(super) fn check_unlocked() {
+        if let Some((held, of)) = with_held(|held| held.last().copied())
+            && !std::thread::panicking()
+        {
+            panic!("code of the user would run under the lock {held:?} {of}");
+        }
     }
 
     #[allow(

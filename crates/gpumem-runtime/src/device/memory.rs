@@ -5,8 +5,8 @@ use gpumem_core::{Backend, MemoryKind, Result};
 use gpumem_memory::{
     may_block,
     memory::{
-        DeferCleanup, DeferredLimits, DriverMemory, MemoryReport, MemoryRequest, MemoryResource, PoolOptions,
-        Trim, check_outside_resource, default_options,
+        DeferCleanup, DeferredLimits, DriverMemory, Exhausted, MemoryReport, MemoryRequest, MemoryResource,
+        PoolOptions, ReclaimHook, Trim, check_outside_resource, default_options,
     },
 };
 use std::sync::Arc;
@@ -125,6 +125,45 @@ impl<B: Backend> Device<B> {
     /// ```
     pub fn defer_cleanup(&self) -> DeferCleanup<B> {
         DeferCleanup::new(self.core())
+    }
+
+    /// Adds a hook that is asked to free memory when an allocation finds none, before it waits for memory in flight and before it
+    /// fails. A cache that drops an array there makes room for the request at once, also where work still uses the array.
+    ///
+    /// The hook runs on the thread that allocates, under no lock of the library. `true` says that it has freed something: the
+    /// allocation is repeated, and if it fails, the hook is asked again, at most 16 times for one allocation. Several hooks are asked
+    /// in the order in which they were added. What it allocates itself asks no hook. A panic counts as `false` and goes to
+    /// [`take_errors`](Self::take_errors). No hook is asked inside [`defer_cleanup`](Self::defer_cleanup), in a callback, or inside a
+    /// memory resource.
+    ///
+    /// An allocation is made wherever the program makes one: a hook that takes a lock takes it by `try_lock` if its program allocates
+    /// under that lock.
+    /// ```
+    /// # use {gpumem_runtime::memory::LimitingResource, gpumem_core::MemoryKind, std::sync::{Arc, Mutex}};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// # let pool = device.memory_resource(MemoryKind::Device)?;
+    /// # device.set_memory_resource(MemoryKind::Device, Arc::new(LimitingResource::new(pool, 4 << 20)))?;
+    /// let cache = Arc::new(Mutex::new(vec![device.device_array::<u8, _>(3 << 20)?]));
+    /// let cached = cache.clone();
+    /// let hook = device.on_exhaustion(move |need| {
+    ///     println!("{} bytes for {} are missing", need.bytes, need.operation);
+    ///     cached.try_lock().is_ok_and(|mut cache| cache.pop().is_some())
+    /// })?;
+    /// let array = device.device_array::<u8, _>(2 << 20)?; // of 4 MiB in all
+    /// assert!(cache.lock().is_ok_and(|cache| cache.is_empty()));
+    /// drop(hook); // removes it
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child, and
+    /// [`Exiting`](gpumem_core::ErrorKind::Exiting) at the end of the process.
+    pub fn on_exhaustion(
+        &self,
+        hook: impl Fn(&Exhausted) -> bool + Send + Sync + 'static,
+    ) -> Result<ReclaimHook> {
+        self.core().check_process("on_exhaustion")?;
+        Ok(self.core().reclaim.add(hook))
     }
 
     /// Returns how much may be pending before an allocation frees it.

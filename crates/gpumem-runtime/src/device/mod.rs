@@ -21,14 +21,14 @@ use gpumem_core::{
     StreamOptions,
 };
 use gpumem_memory::{
-    memory::{DeferredFree, DeviceCore, check_outside_resource},
+    memory::{DeferredFree, DeviceCore, Exhausted, ReclaimHook, check_outside_resource},
     track::{DeviceCounters, Timeline},
 };
 use parking_lot::Mutex;
 use std::{
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 /// A device: the place where arrays live and streams run. Cloning it is cheap and gives the same device.
@@ -46,6 +46,8 @@ pub(crate) struct DeviceShared<B: Backend> {
     pub(crate) core: Arc<DeviceCore<B>>,
     pub(crate) staging: StagingPool<B>,
     pub(crate) kept: kept::KeptValues,
+    /// Frees idle blocks of `staging` when a request cannot be served.
+    _trims_staging: ReclaimHook,
     /// The stream of operations that name none.
     default: Mutex<Option<Arc<Timeline<B>>>>,
     /// The first of them: the only one where the device is never reset, and found without a lock.
@@ -65,20 +67,18 @@ impl<B: Backend> Device<B> {
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
         gpumem_memory::trace::begin(|options| core.start_recording(options));
-        let shared = Arc::new(DeviceShared {
-            core,
-            staging: StagingPool::default(),
-            kept: kept::KeptValues::default(),
-            default: Mutex::new(None),
-            first: OnceLock::new(),
-        });
-        let kept = Arc::downgrade(&shared);
-        shared.core.trim_hook.set(move || {
-            if let Some(shared) = kept.upgrade() {
-                shared.staging.trim();
+        Self::of_inner(Arc::new_cyclic(|shared: &Weak<DeviceShared<B>>| {
+            let shared = shared.clone();
+            let trim = move |_: &Exhausted| shared.upgrade().is_some_and(|shared| shared.staging.trim());
+            DeviceShared {
+                _trims_staging: core.reclaim.add(trim),
+                core,
+                staging: StagingPool::default(),
+                kept: kept::KeptValues::default(),
+                default: Mutex::new(None),
+                first: OnceLock::new(),
             }
-        });
-        Self::of_inner(shared)
+        }))
     }
 
     /// The backend's own device, for use with the backend's own extensions.

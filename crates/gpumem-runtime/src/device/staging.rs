@@ -158,10 +158,10 @@ impl<B: Backend> StagingPool<B> {
         oldest(&mut free)
     }
 
-    /// Drops every block; their memory is freed as any other.
-    pub(crate) fn trim(&self) {
+    /// Drops every block; their memory is freed as any other. Returns whether there were any.
+    pub(crate) fn trim(&self) -> bool {
         let blocks = std::mem::take(&mut *self.free.lock());
-        drop(blocks);
+        !blocks.is_empty()
     }
 
     /// How memory of the caller is moved.

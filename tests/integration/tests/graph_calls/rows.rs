@@ -32,7 +32,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     (
         "Device",
         "barrier can_access_peer capabilities counters defer_cleanup deferred_limits driver_memory flush from_raw info \
-         list memory_info memory_report memory_request memory_resource name open open_default open_first_available \
+         list memory_info memory_report memory_request memory_resource name on_exhaustion open open_default open_first_available \
          pending_frees pool_options raw record_memory select set_deferred_limits set_memory_resource set_peer_access \
          set_transfer_options take_errors transfer_options trim with_current",
     ),
