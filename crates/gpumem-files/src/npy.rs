@@ -37,7 +37,7 @@ pub fn npy<T: Element, D: Dimension>(path: impl AsRef<Path>) -> Result<FileView<
 }
 
 /// Reads the header, and where the elements begin.
-fn read(file: &DataFile) -> Result<(python::Header, u64), FileError> {
+fn read(file: &DataFile) -> Result<(python::NpyHeader, u64), FileError> {
     const SHORT: u64 = 10;
     if file.len() < SHORT {
         return Err(broken(file, 0, "it is too short for an npy file"));
@@ -62,7 +62,7 @@ fn read(file: &DataFile) -> Result<(python::Header, u64), FileError> {
 }
 
 /// Checks that the elements can be taken as `T`.
-fn check<T: Element>(file: &DataFile, header: &python::Header) -> Result<(), FileError> {
+fn check<T: Element>(file: &DataFile, header: &python::NpyHeader) -> Result<(), FileError> {
     let found: ElementType = header.descr.parse().map_err(|error| match error {
         DescriptorError::TypeName { why, .. } => broken(file, 10, why),
         _ => broken(file, 10, "the type of the elements is unknown"),

@@ -2,7 +2,7 @@
 
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct NpyHeader {
     pub(crate) descr: String,
     pub(crate) fortran_order: bool,
     pub(crate) shape: Vec<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Wrong {
 const MOST_AXES: usize = 64;
 
 /// Reads a header: the three keys, each once, in any order.
-pub(crate) fn parse(text: &[u8]) -> Result<Header, Wrong> {
+pub(crate) fn parse(text: &[u8]) -> Result<NpyHeader, Wrong> {
     let mut reader = Reader { text, at: 0 };
     let (mut descr, mut order, mut shape) = (None, None, None);
     reader.expect(b'{', "the header is a dictionary")?;
@@ -45,7 +45,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Header, Wrong> {
         return Err(reader.wrong("spaces and a line's end follow the dictionary"));
     }
     match (descr, order, shape) {
-        (Some(descr), Some(fortran_order), Some(shape)) => Ok(Header { descr, fortran_order, shape }),
+        (Some(descr), Some(fortran_order), Some(shape)) => Ok(NpyHeader { descr, fortran_order, shape }),
         _ => Err(reader.wrong("descr, fortran_order and shape are needed")),
     }
 }
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn headers_of_numpy_are_read() {
         let text = b"{'descr': '<f8', 'fortran_order': True, 'shape': (3, 4), }          \n";
-        let header = Header { descr: "<f8".to_owned(), fortran_order: true, shape: vec![3, 4] };
+        let header = NpyHeader { descr: "<f8".to_owned(), fortran_order: true, shape: vec![3, 4] };
         assert_eq!(parse(text), Ok(header));
         let text = br#"{"shape":(),"descr":"|u1","fortran_order":False}"#;
-        let header = Header { descr: "|u1".to_owned(), fortran_order: false, shape: vec![] };
+        let header = NpyHeader { descr: "|u1".to_owned(), fortran_order: false, shape: vec![] };
         assert_eq!(parse(text), Ok(header));
         assert_eq!(shape_of("(7,)"), Ok(vec![7]));
         assert_eq!(shape_of("( 1 , 0 , 2, )"), Ok(vec![1, 0, 2]));

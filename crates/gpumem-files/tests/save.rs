@@ -144,7 +144,7 @@ fn an_error_leaves_what_was_there() {
     assert!(matches!(failure(&error), FileFailure::Range { .. }), "{error}");
     drop(file);
     assert_eq!((names(folder.path()), fs::read(&path).unwrap()), (vec!["m".to_owned()], b"old".to_vec()));
-    // Whoever has the old file open goes on to see it.
+    // A view of the old file goes on to see it.
     let old = gpumem_files::raw::<u8, _>(&path, 0, 3).unwrap();
     save_npy(&path, &array).unwrap();
     assert_eq!(device.to_device(&old).unwrap().copy_to_host().unwrap().to_vec(), b"old");

@@ -1,6 +1,6 @@
 //! Errors as the exceptions that Numba and NumPy raise for them.
 
-use gpumem::{DescriptorError, Error, ErrorKind, LayoutError};
+use gpumem::{DescriptorError, Error, ErrorKind, FileFailure, LayoutError};
 use pyo3::{create_exception, exceptions::*, prelude::*};
 
 create_exception!(gpumem, GpuMemError, PyRuntimeError, "An error that a driver or a device reports.");
@@ -14,6 +14,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
         ErrorKind::Layout(LayoutError::IndexOutOfBounds { .. }) => PyIndexError::new_err(text),
         ErrorKind::Layout(LayoutError::NeedsCopy { .. }) => PyNotImplementedError::new_err(text),
         ErrorKind::Descriptor(error) => descriptor(error, text),
+        ErrorKind::File(error) => file(&error.failure, text),
         ErrorKind::Layout(_)
         | ErrorKind::Overlap { .. }
         | ErrorKind::InvalidArgument { .. }
@@ -30,6 +31,17 @@ pub(crate) fn raise(error: Error) -> PyErr {
 /// As [`raise`], for a layout that cannot be.
 pub(crate) fn raise_layout(error: LayoutError) -> PyErr {
     raise(Error::new("", "layout", error))
+}
+
+fn file(failure: &FileFailure, text: String) -> PyErr {
+    match failure {
+        FileFailure::NoSuchTensor { .. } => PyKeyError::new_err(text),
+        FileFailure::Element { .. } => PyTypeError::new_err(text),
+        FileFailure::Format { .. } | FileFailure::TooLarge { .. } | FileFailure::Range { .. } => {
+            PyValueError::new_err(text)
+        }
+        _ => PyOSError::new_err(text),
+    }
 }
 
 fn descriptor(error: &DescriptorError, text: String) -> PyErr {

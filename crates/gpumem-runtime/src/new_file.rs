@@ -14,7 +14,7 @@ use std::{
 /// Distinguishes the temporary files of one process.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A file that is being written: in a temporary file beside the path, until [`commit`](Self::commit) gives it its name. So whoever
+/// A file that is being written: in a temporary file beside the path, until [`commit`](Self::commit) gives it its name. So a program that
 /// opens the path finds the old file or the new one, whole, and one that has been opened or mapped before stays as it is.
 ///
 /// Dropping it removes the temporary file.

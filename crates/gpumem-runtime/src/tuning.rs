@@ -71,7 +71,7 @@ pub(crate) struct TuningProfile {
     pub(crate) file_part: usize,
     /// Bytes between the runs of a part are read with them while all together are at most so many times the bytes of the runs.
     pub(crate) file_extent: usize,
-    /// Elements in another order than that of the file go through a block of the device where their runs are shorter.
+    /// Elements that would be read or written in shorter pieces go through a block of the device.
     pub(crate) file_run: usize,
     // ---- one block ----
     /// Longer downloads through one block come in pieces, so that one is taken out while the next one comes: a thread

@@ -100,7 +100,4 @@ pub enum FileFailure {
     /// The file was written while it was read.
     #[error("it was changed while it was read")]
     Changed,
-    /// The file exists, and was not to be replaced.
-    #[error("it exists")]
-    Exists,
 }

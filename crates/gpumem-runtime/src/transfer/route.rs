@@ -157,14 +157,21 @@ impl<B: Backend> BorrowedCopy<'_, B> {
         Ok(Route::Pipeline { threads: config.threads, piece_bytes: config.block })
     }
 
-    /// Returns how the elements of a file travel: as they lie there where the array has them in another order, because a file is
-    /// slow in short pieces.
+    /// Returns how the elements of a file travel: as they lie there, by way of a block of the device, where they would be read or
+    /// written in short pieces otherwise. A read may take the bytes between its runs along, a write not.
     pub(super) fn route_of_file(&self, file: &Layout, nest: &CopyNest) -> Result<Route> {
         if nest.len == 0 || nest.item == 0 {
             return Ok(Route::Nothing);
         }
-        let run = CopyNest::new(file, &file.like()).map_or(0, |nest| nest.run);
-        if nest.run < TUNING.file_run && nest.run < run {
+        let has_short_pieces = match self.direction {
+            Direction::HostToDevice => nest.axes.windows(2).any(|pair| match *pair {
+                // Steps of zero find what has been read.
+                [outer, inner] => outer.src != 0 && outer.src.unsigned_abs() < inner.src.unsigned_abs(),
+                _ => false,
+            }),
+            Direction::DeviceToHost => !nest.axes.is_empty(),
+        };
+        if has_short_pieces && nest.run < TUNING.file_run || self.is_packed_faster(file, nest) {
             return Ok(Route::Packed);
         }
         let device = self.array.device(self.operation)?;

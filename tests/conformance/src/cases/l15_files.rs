@@ -1,12 +1,12 @@
 //! Arrays in files: read whole and in part, and what is left when a file ends too soon.
 
 use super::tools::same;
-use crate::{Lab, Level, Verdict, refused};
+use crate::{Lab, Level, Stop, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, FileFailure};
 use gpumem_files as files;
 use gpumem_runtime::{Chunks, FileView, Order};
 use ndarray::{Array2, Array3, Ix1, Ix2, s};
-use std::{fs, path::PathBuf};
+use std::{fs, io, path::PathBuf};
 use tempfile::TempDir;
 
 cases! { Level::Files;
@@ -19,11 +19,12 @@ cases! { Level::Files;
 }
 
 /// A folder that is removed at the end, and a file in it.
-fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
-    let folder = TempDir::new().unwrap_or_else(|error| panic!("no folder for files: {error}"));
+fn written(bytes: &[u8]) -> Result<(TempDir, PathBuf), Stop> {
+    let fail = |error: io::Error| Stop::Failed(format!("no file to read: {error}"));
+    let folder = TempDir::new().map_err(fail)?;
     let path = folder.path().join("data");
-    fs::write(&path, bytes).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    (folder, path)
+    fs::write(&path, bytes).map_err(fail)?;
+    Ok((folder, path))
 }
 
 fn numbers(rows: usize, columns: usize) -> Array2<u32> {
@@ -37,7 +38,7 @@ fn bytes_of(array: &Array2<u32>) -> Vec<u8> {
 fn ranges_arrive_whole_and_in_part<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let base = numbers(60, 100);
-    let (_folder, path) = written(&[&[7; 3][..], &bytes_of(&base)].concat());
+    let (_folder, path) = written(&[&[7; 3][..], &bytes_of(&base)].concat())?;
     let rows = files::raw::<u32, _>(&path, 3, (60, 100))?;
     macro_rules! slices {
         ($($info:expr),*) => { $({
@@ -71,7 +72,7 @@ fn ranges_arrive_whole_and_in_part<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn files_come_in_chunks<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let base = numbers(5000, 64);
-    let (_folder, path) = written(&[&[7; 5][..], &bytes_of(&base)].concat());
+    let (_folder, path) = written(&[&[7; 5][..], &bytes_of(&base)].concat())?;
     let all = files::raw::<u32, _>(&path, 5, (5000, 64))?;
     macro_rules! parts {
         ($($info:expr),*) => { $({
@@ -100,7 +101,7 @@ fn headers_lead_to_elements<B: Backend>(lab: &Lab<B>) -> Verdict {
     let header = format!("{{'descr': '{order}u4', 'fortran_order': False, 'shape': (3, 4), }}");
     let npy =
         [&b"\x93NUMPY\x01\x00\x76\x00"[..], format!("{header:<117}\n").as_bytes(), &bytes_of(&base)].concat();
-    let (_folder, path) = written(&npy);
+    let (_folder, path) = written(&npy)?;
     same(device.to_device(&files::npy::<u32, Ix2>(&path)?)?.copy_to_host()?.view(), base.view());
     if cfg!(target_endian = "big") {
         return Ok(());
@@ -108,7 +109,7 @@ fn headers_lead_to_elements<B: Backend>(lab: &Lab<B>) -> Verdict {
     let header = r#"{"b":{"dtype":"U32","shape":[3,4],"data_offsets":[1,49]},"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}}"#;
     let model =
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[5], &bytes_of(&base)].concat();
-    let (_folder, path) = written(&model);
+    let (_folder, path) = written(&model)?;
     let model = files::safetensors(&path)?;
     same(device.to_device(&model.tensor::<u32, Ix2>("b")?)?.copy_to_host()?.view(), base.view());
     assert_eq!(device.to_device(&model.tensor::<u8, Ix1>("a")?)?.copy_to_host()?.to_vec(), [5]);
@@ -118,7 +119,7 @@ fn headers_lead_to_elements<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn long_files_arrive<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let bytes: Vec<u8> = (0..(9_usize << 20) + 4099).map(|at| (at * 131 % 251) as u8).collect();
-    let (_folder, path) = written(&bytes);
+    let (_folder, path) = written(&bytes)?;
     for (offset, len) in [(0, bytes.len()), (4097, 1 << 20), (1, 5 << 20)] {
         let view = files::raw::<u8, _>(&path, offset as u64, len)?;
         let array = device.to_device(&view)?;
@@ -132,7 +133,7 @@ fn long_files_arrive<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn loads_are_in_stream_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let base = numbers(64, 1000);
-    let (_folder, path) = written(&bytes_of(&base));
+    let (_folder, path) = written(&bytes_of(&base))?;
     let view = files::raw::<u32, _>(&path, 0, (64, 1000))?;
     let (first, second, third) = (device.stream()?, device.stream()?, device.stream()?);
     let mut array = first.to_device(&view)?;
@@ -148,7 +149,7 @@ fn loads_are_in_stream_order<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn a_file_that_ends_too_soon_leaves_nothing_half_loaded<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let base = numbers(3072, 2048);
-    let (_folder, path) = written(&bytes_of(&base));
+    let (_folder, path) = written(&bytes_of(&base))?;
     let view: FileView<u32, Ix2> = files::raw(&path, 0, (3072, 2048))?;
     let mut array = device.device_array::<u32, _>((3072, 2048))?;
     let file = fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(23 << 20));
