@@ -1,6 +1,8 @@
 //! One rank's end of the engine.
 
-use super::{Shared, part::Part, participant::Traced, split::Begun};
+use super::{
+    Move, PendingCollective, Shared, part::Part, participant::Traced, pending::Verdict, split::Begun,
+};
 use crate::{
     Options,
     call::{Place, Prepared, accesses},
@@ -14,7 +16,11 @@ use gpumem_core::{
     Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
     Stream as _, process::PerProcess,
 };
-use gpumem_runtime::{Stream, internal::Work};
+use gpumem_runtime::{
+    Stream,
+    internal::{Timeline, Work},
+};
+use smallvec::SmallVec;
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -93,6 +99,24 @@ impl End {
     }
 }
 
+impl End {
+    /// Fails an operation for which this rank's stream does not come before another one's goes on, by work that was enqueued there
+    /// after that one's part: of an array whose elements lie between those of this rank, say. Both would wait until the deadline.
+    fn fail_circle<B: Backend>(
+        &self,
+        timeline: &Timeline<B>,
+        pending: &PendingCollective<Move>,
+        (slot, submission): (usize, u64),
+    ) {
+        let others = pending.note_enqueued(slot, (timeline.id(), submission));
+        let Some(found) = timeline.waits_for_one_of(others.iter().map(|(_, at)| *at)) else { return };
+        let other = others.iter().find(|(_, at)| *at == found).map_or(self.rank, |(rank, _)| *rank);
+        let why = format!("its stream waits for work of rank {other} that comes after the operation there");
+        // Without a lock of the communicator: it wakes streams.
+        pending.fail(Verdict::One(CollectiveCause::PeerLost { rank: self.rank, why }));
+    }
+}
+
 /// The bytes of a packed array.
 pub(crate) fn span<B: Backend>(place: Option<&Place<'_, B>>) -> Span {
     let found = place.filter(|place| !place.extent.is_empty());
@@ -113,6 +137,7 @@ impl<B: Backend> Engine<B> for End {
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
         let (mut participants, mut refused) = (Vec::with_capacity(calls.len()), None);
+        let mut entered = SmallVec::<[_; 1]>::new();
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             // All of them are called, also after one that fails: what this rank had left out would be met by its next operation.
@@ -123,6 +148,7 @@ impl<B: Backend> Engine<B> for End {
                 Ok(mut participant) => {
                     participant.traced = record::writer(timeline, (self.rank, participant.sequence), call)
                         .map(|write| Traced { came: None, write });
+                    entered.push((participant.pending.clone(), participant.slot));
                     participants.push(Awaited::new(participant));
                 }
                 Err(error) => drop(refused.get_or_insert(error)),
@@ -147,7 +173,11 @@ impl<B: Backend> Engine<B> for End {
         {
             self.shared.revoke(CollectiveCause::PeerLost { rank: self.rank, why: error.to_string() });
         }
-        submitted.map(|_| ())
+        let submission = submitted?.submission;
+        for (pending, slot) in entered {
+            self.fail_circle(timeline, &pending, (slot, submission));
+        }
+        Ok(())
     }
 
     fn as_any(&self) -> &dyn Any {

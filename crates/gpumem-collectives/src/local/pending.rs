@@ -4,6 +4,7 @@
 //! thread that runs its stream; the others are woken. No thread waits for another one.
 
 use gpumem_core::CollectiveCause;
+use smallvec::SmallVec;
 use std::{
     fmt,
     task::{Poll, Waker},
@@ -42,6 +43,9 @@ enum Phase {
     Over(Option<Verdict>),
 }
 
+/// Where the part of a rank stands: the number of its stream, and that of the submission there.
+pub(crate) type Standing = (u64, u64);
+
 #[derive(Debug)]
 enum Slot {
     Free,
@@ -63,6 +67,8 @@ struct State<P> {
     steps: Vec<P>,
     slots: Vec<Slot>,
     taken: usize,
+    /// Where the parts of the slots that have been enqueued stand.
+    enqueued: SmallVec<[(usize, Standing); 4]>,
     /// When the first rank came.
     since: Option<Instant>,
     /// When the last one came, and when the bytes had been moved.
@@ -78,6 +84,7 @@ impl<P> PendingCollective<P> {
             steps: Vec::new(),
             slots,
             taken: 0,
+            enqueued: SmallVec::new(),
             since: None,
             times: [None; 2],
         };
@@ -92,6 +99,18 @@ impl<P> PendingCollective<P> {
     /// Sets the steps, before the last rank comes.
     pub(crate) fn set_steps(&self, steps: Vec<P>) {
         self.lock().steps = steps;
+    }
+
+    /// Notes where the part of a slot stands. Returns where those of other ranks do, as far as they have been enqueued and the
+    /// operation has not begun.
+    pub(crate) fn note_enqueued(&self, slot: usize, at: Standing) -> SmallVec<[(usize, Standing); 4]> {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Gathering) {
+            return SmallVec::new();
+        }
+        let others = state.enqueued.iter().map(|(other, at)| (self.ranks[*other], *at)).collect();
+        state.enqueued.push((slot, at));
+        others
     }
 
     /// Takes a slot, or asks again. The last rank to come does the work and wakes the others.

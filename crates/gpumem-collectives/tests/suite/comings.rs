@@ -4,6 +4,7 @@ use crate::common::*;
 use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, InPlace, Options, Sum};
 use gpumem_core::ErrorKind;
 use gpumem_host::{Injection, Operation};
+use ndarray::Array2;
 use std::time::Duration;
 
 /// Long enough that no rank comes to it.
@@ -124,6 +125,35 @@ fn ranks_do_not_wait_for_one_that_leaves_its_part_of_a_split() {
         let cause = failed(part.and_then(|part| part.unwrap().on(&stream).barrier())).cause;
         assert!(matches!(cause, CollectiveCause::PeerLost { rank: 1, .. }), "{cause}");
     });
+}
+
+/// Elements of one rank lie between those of the other, so the second one's stream waits for what the first one receives.
+#[test]
+fn ranks_whose_streams_wait_for_each_other_are_told_at_once() {
+    for seed in seeds(4) {
+        let device = seed.map_or_else(concurrent, adversarial);
+        let ranks = Communicator::all_with(&[device.clone(), device.clone()], &patient()).unwrap();
+        let streams = [device.stream().unwrap(), device.stream().unwrap()];
+        let mut table = streams[0].to_device(&Array2::<i32>::ones((4, 4))).unwrap();
+        streams[0].synchronize().unwrap();
+        let (mut left, mut right) = table.split_at_mut(1, 2).unwrap();
+        ranks[0].on(&streams[0]).all_reduce(InPlace, &mut left, Sum).unwrap();
+        // The operation may have failed by the time at which the result is to be copied.
+        let _ = ranks[1].on(&streams[1]).all_reduce(InPlace, &mut right, Sum);
+        let told = streams[0].synchronize().unwrap_err().to_string();
+        let why = "rank 1 did not take part: its stream waits for work of rank 0";
+        assert!(told.contains(why), "{told}, {seed:?}");
+        assert!(streams[1].synchronize().is_err(), "{seed:?}");
+        streams[0].fill(&mut table, 1).unwrap();
+        let (mut left, mut right) = table.split_at_mut(1, 2).unwrap();
+        let ends = [(&ranks[0], &streams[0]), (&ranks[1], &streams[1])];
+        Communicator::group_all(&ends, |groups| {
+            groups[0].all_reduce(InPlace, &mut left, Sum)?;
+            groups[1].all_reduce(InPlace, &mut right, Sum)
+        })
+        .unwrap();
+        assert_eq!(table.copy_to_host().unwrap(), Array2::from_elem((4, 4), 2), "{seed:?}");
+    }
 }
 
 /// The work of one would wait for that of the other until the deadline.

@@ -225,6 +225,14 @@ impl<B: Backend> Timeline<B> {
         self.with_raw(operation, |raw| self.not_captured(operation, raw, what)).map(drop)
     }
 
+    /// Returns the first of these submissions, by timeline and index, for which the stream has been made to wait, or for later work
+    /// of that timeline.
+    pub fn waits_for_one_of(&self, mut all: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+        // A leaf, for a look at the waits that are remembered.
+        let queue = self.queue.lock();
+        all.find(|(timeline, submission)| queue.has_waited_for(*timeline, *submission))
+    }
+
     /// The handle of a stream that is not being captured.
     fn not_captured(
         &self,
