@@ -16,6 +16,7 @@
 mod arguments;
 mod backend;
 mod barrier;
+mod bool8;
 mod buffer;
 pub mod c_text;
 mod collective;
@@ -23,6 +24,7 @@ mod copy;
 mod descriptor;
 mod device;
 mod element;
+mod element_type;
 mod error;
 mod event;
 mod failed;
@@ -43,6 +45,7 @@ mod stream;
 pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
 pub use backend::{Backend, DriverDevice, DriverModule, Event, ExecutableGraph, GraphNode, Stream};
 pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
+pub use bool8::Bool;
 pub use buffer::DeviceBuffer;
 pub use collective::{
     CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
@@ -53,6 +56,7 @@ pub use device::{
     AddressRange, Capabilities, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress,
 };
 pub use element::Element;
+pub use element_type::{ElementKind, ElementType};
 pub use error::{
     Error, ErrorKind, FileError, FileFailure, LayoutError, LoadError, LoadFailure, NotRecorded, Result,
 };

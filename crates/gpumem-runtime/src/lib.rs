@@ -94,7 +94,8 @@ pub use chunks::{ChunkIter, Chunks};
 pub use completion::Completion;
 pub use data_file::DataFile;
 pub use device::Device;
-pub use foreign::{Bool, CudaArrayInterface, DescrField, ElementKind, ElementType, InterchangeStream};
+pub use foreign::{CudaArrayInterface, DescrField, InterchangeStream};
+pub use gpumem_core::{Bool, ElementKind, ElementType};
 pub use gpumem_layout::layout;
 pub use gpumem_memory::track::DeviceCounters;
 pub use graph::{

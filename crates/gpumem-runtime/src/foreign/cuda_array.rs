@@ -1,7 +1,7 @@
 //! The CUDA Array Interface, version 3.
 
-use super::{ElementType, ForeignElements, InterchangeStream};
-use gpumem_core::{DescriptorError, Element, ErrorKind};
+use super::{ForeignElements, InterchangeStream};
+use gpumem_core::{DescriptorError, Element, ElementType, ErrorKind};
 
 /// One entry of `descr`: a field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]

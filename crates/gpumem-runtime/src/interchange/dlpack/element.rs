@@ -1,8 +1,7 @@
 //! DLPack's codes of element types.
 
 use super::abi::DLDataType;
-use crate::foreign::{ElementKind, ElementType};
-use gpumem_core::DescriptorError;
+use gpumem_core::{DescriptorError, ElementKind, ElementType};
 
 const CODES: [(u8, ElementKind); 6] = [
     (0, ElementKind::Int),

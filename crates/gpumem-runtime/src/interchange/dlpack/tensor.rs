@@ -1,8 +1,8 @@
 //! A tensor that this library consumes, or that it made for another one.
 
 use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY};
-use crate::foreign::{ElementType, ForeignElements};
-use gpumem_core::{DescriptorError, DlpackDevice, Element, ErrorKind, LayoutError};
+use crate::foreign::ForeignElements;
+use gpumem_core::{DescriptorError, DlpackDevice, Element, ElementType, ErrorKind, LayoutError};
 use smallvec::SmallVec;
 use std::{fmt, mem, ptr::NonNull};
 

@@ -1,7 +1,6 @@
 //! Element types by name, as descriptors carry them.
 
-use super::Bool;
-use gpumem_core::{DescriptorError, Element};
+use crate::{Bool, DescriptorError, Element};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::{any::TypeId, fmt, str::FromStr};
