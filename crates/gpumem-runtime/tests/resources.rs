@@ -454,6 +454,46 @@ fn counts_go_on_after_all_was_forgotten() {
     drop(second);
 }
 
+/// Fails, and says before that the driver has taken everything, or panics.
+#[derive(Debug, Default)]
+struct Failing(OnceLock<Arc<LimitingResource<Host>>>);
+
+impl MemoryResource<Host> for Failing {
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        assert!(request.bytes.is_multiple_of(2), "on purpose");
+        self.0.get().unwrap().forget();
+        Err(Error::new("", "allocate", ErrorKind::Unsupported { what: "on purpose" }))
+    }
+
+    fn deallocate(&self, _: MemoryBlock<Host>) -> Result<()> {
+        Ok(())
+    }
+
+    fn forget(&self) {}
+
+    fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics::default()
+    }
+}
+
+#[test]
+fn a_request_that_fails_takes_nothing_of_a_limit() {
+    let (device, _) = device();
+    let failing = Arc::new(Failing::default());
+    let limit = Arc::new(LimitingResource::new(failing.clone(), 100 * KIB));
+    failing.0.set(limit.clone()).unwrap();
+    device.set_memory_resource(MemoryKind::Device, limit.clone()).unwrap();
+    for bytes in [1000, 1001] {
+        let error = device.uninit_array::<u8, _>(bytes).unwrap_err();
+        assert!(!error.is_out_of_memory(), "{error}");
+        assert_eq!(limit.statistics().allocated, 0, "{bytes} bytes");
+    }
+}
+
 /// Records the device when it is asked for its numbers.
 #[derive(Debug)]
 struct Recording(Arc<dyn MemoryResource<Host>>, OnceLock<Device<Host>>, AtomicUsize);

@@ -2,9 +2,12 @@
 
 use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
 use gpumem_core::{Backend, ErrorKind, MemoryInfo, Result};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 /// Allocates no more than so many bytes at once. Around a pool it limits the memory of arrays; around the driver and
@@ -35,11 +38,23 @@ impl<B: Backend> LimitingResource<B> {
 }
 
 impl<B: Backend> LimitingResource<B> {
-    /// Counts bytes as freed. More than the allocated bytes come back only by mistake: from another resource.
+    /// Counts bytes as freed. More than the allocated bytes come back from another resource, or where all was forgotten meanwhile.
     fn gone(&self, bytes: usize) {
         let less = |allocated: usize| Some(allocated.saturating_sub(bytes));
         // Relaxed: see the field.
         let _ = self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+/// Bytes that a request has taken, until it has a block.
+struct Taken<'a, B: Backend> {
+    of: &'a LimitingResource<B>,
+    bytes: usize,
+}
+
+impl<B: Backend> Drop for Taken<'_, B> {
+    fn drop(&mut self) {
+        self.of.gone(self.bytes);
     }
 }
 
@@ -58,18 +73,13 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
             let kind = ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory);
             return Err(request.core.error(request.operation, kind));
         }
-        match self.upstream.allocate(request) {
-            Ok(block) => {
-                // A block may be a little larger than requested. Its real size counts.
-                self.allocated.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
-                Ok(block)
-            }
-            Err(error) => {
-                // Relaxed: what was taken above is given back.
-                self.allocated.fetch_sub(request.bytes, Ordering::Relaxed);
-                Err(error)
-            }
-        }
+        // Also where upstream panics.
+        let taken = Taken { of: self, bytes: request.bytes };
+        let block = self.upstream.allocate(request)?;
+        mem::forget(taken);
+        // A block may be a little larger than requested. Its real size counts.
+        self.allocated.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
+        Ok(block)
     }
 
     fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
