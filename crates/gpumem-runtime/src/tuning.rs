@@ -65,9 +65,10 @@ pub(crate) struct TuningProfile {
     /// Blocks of a copy between two backends: one going down, one going up, one to spare.
     pub(crate) cross_backend_blocks: usize,
     // ---- files ----
-    /// Threads that read a file: they sleep in the system's calls, so there may be more of them than processors.
+    /// Threads that read a file, or write one: in the page cache 4, 8 and 12 read 31, 53 and 53 GB/s into a ring while the engine
+    /// takes 54 out of it (one H200, 16 processors).
     pub(crate) file_threads: usize,
-    /// Bytes of one read: less is too short for a disk.
+    /// Bytes of one read: 16 MiB of a ring have enough of them for all threads. From 64 KiB to 4 MiB it makes no difference to a disk.
     pub(crate) file_part: usize,
     /// Bytes between the runs of a part are read with them while all together are at most so many times the bytes of the runs.
     pub(crate) file_extent: usize,
@@ -170,7 +171,7 @@ impl TuningProfile {
         staging_asked: 4,
         cross_backend_blocks: 3,
         file_threads: 8,
-        file_part: 1 << 20,
+        file_part: 128 << 10,
         file_extent: 4,
         file_run: 32 << 10,
         single_block_whole: 256 << 10,
