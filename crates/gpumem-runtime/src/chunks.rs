@@ -90,8 +90,8 @@ impl<B: Backend> Device<B> {
     /// once, or keep it.
     ///
     /// The iterator uploads on a stream of its own, so the upload of one chunk overlaps the work on those before. It reuses the
-    /// memory of three chunks: an upload waits, on the device, for the work on the chunk that had the memory before. Memory of an
-    /// array that is kept is not reused; the iterator allocates other memory for the next chunk.
+    /// memory of three chunks: an upload comes after the work on the chunk that had the memory before, as after any other work that
+    /// uses it. Memory of an array that is kept is not reused; the iterator allocates other memory for the next chunk.
     ///
     /// Sources are those of [`to_device`](Self::to_device), of one axis or more. A source without rows has no chunks. Forgetting the
     /// iterator leaks the memory of three chunks.
