@@ -142,7 +142,7 @@ fn memory_that_grows_for_one_graph_is_aligned_for_all() {
 fn memory_that_two_threads_make_is_large_enough_for_both() {
     let device = device();
     let (watching, memory) = (Meanwhile::of(&device), GraphMemory::new(&device));
-    // What the pool gives next lies behind it, so it is aligned to no more than it asks for.
+    // What the pool gives next lies after it, and is aligned to no more than is asked for.
     let _first = device.device_array::<u8, _>(1).unwrap();
     let made = Arc::new(Mutex::new(None));
     let hook = {
