@@ -15,7 +15,7 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     sync::PyOnceLock,
-    types::{PyDict, PyTuple, PyType, PyWeakrefReference},
+    types::{PyDict, PyMemoryView, PyTuple, PyType, PyWeakrefReference},
 };
 
 /// A NumPy array with its description. Keeps the array alive.
@@ -33,17 +33,28 @@ pub(crate) struct Host<'py> {
     _fixed: Vec<Bound<'py, PyWeakrefReference>>,
 }
 
-/// Weak references to an array and to those that it is a view of: [`resize`] refuses arrays that have any.
+/// Most objects between an array and the owner of its memory: NumPy makes two or three, and others may have no end.
+const MOST_BASES: usize = 64;
+
+/// Weak references to an array and to those that it is a view of, also by way of a `memoryview` or of `as_strided`: [`resize`] refuses
+/// arrays that have any.
 ///
 /// [`resize`]: https://numpy.org/doc/stable/reference/generated/numpy.ndarray.resize.html
 pub(crate) fn fix<'py>(array: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyWeakrefReference>>> {
     let ndarray = ndarray(array.py())?;
     // The property of NumPy's own class: a subclass may have another.
     let base = ndarray.getattr("base")?;
-    let (mut fixed, mut array) = (Vec::new(), array.clone());
-    while array.get_type().is_subclass(&ndarray)? {
-        fixed.push(PyWeakrefReference::new(&array)?);
-        array = base.call_method1("__get__", (array,))?;
+    let (mut fixed, mut next) = (Vec::new(), Some(array.clone()));
+    for _ in 0..MOST_BASES {
+        let Some(array) = next else { break };
+        next = if array.get_type().is_subclass(&ndarray)? {
+            fixed.push(PyWeakrefReference::new(&array)?);
+            Some(base.call_method1("__get__", (array,))?)
+        } else if array.is_instance_of::<PyMemoryView>() {
+            Some(array.getattr("obj")?)
+        } else {
+            array.getattr_opt("base")?
+        };
     }
     Ok(fixed)
 }

@@ -163,15 +163,34 @@ def test_tensors_over_arrays_keep_them_from_being_resized():
     assert owner.size == 4
 
 
-def test_nor_can_what_they_are_views_of():
+@pytest.mark.parametrize(
+    "part_of",
+    [
+        lambda owner: owner.view(LiesByBase)[1000:2000],
+        lambda owner: np.frombuffer(memoryview(owner)[1000:], "f4"),
+        lambda owner: np.asarray(memoryview(owner).cast("B")).view("f4"),
+        lambda owner: np.lib.stride_tricks.as_strided(owner, (1000,)),
+    ],
+)
+def test_nor_can_what_they_are_views_of(part_of):
     owner = np.arange(1 << 20, dtype="f4")
-    part = owner.view(LiesByBase)[1000:2000]
+    part = part_of(owner)
     with gpumem.mapped(part):
         with pytest.raises(ValueError, match="resize"):
             owner.resize(4, refcheck=False)
+    del part
     gc.collect()
     owner.resize(4, refcheck=False)
     assert owner.size == 4
+
+
+def test_owners_without_end_are_looked_for_in_vain():
+    class Endless:
+        def __init__(self, owner):
+            self.owner, self.base, self.__array_interface__ = owner, self, owner.__array_interface__
+
+    array = np.asarray(Endless(np.full(4, 7.0)))
+    assert gpumem.to_device(array).copy_to_host().tolist() == [7] * 4
 
 
 def test_what_is_mapped_stays_while_its_views_live():
