@@ -1,5 +1,5 @@
-//! Arrays in files: npy, safetensors and raw ranges as sources of copies to a device, and arrays written to files. Depend on `gpumem`, which re-exports this
-//! crate as `gpumem::files`.
+//! Arrays in files: npy, safetensors and raw ranges as sources of copies to a device, and arrays written to files. Depend on
+//! `gpumem`, which re-exports this crate as `gpumem::files`.
 //!
 //! Opening a file reads its header, and checks all that it says against the rules of the format and the length of the file. A
 //! [`FileView`] then is a source as any other: `device.to_device(&view)` reads the elements by several threads into page-locked

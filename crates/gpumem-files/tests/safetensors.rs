@@ -249,7 +249,8 @@ fn json_that_lies_is_refused() {
 #[test]
 fn changed_headers_are_judged_as_by_the_reference() {
     let scene = Scene::new();
-    let header = r#"{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I8","shape":[],"data_offsets":[8,9]}}"#;
+    let header = r#"{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+"b":{"dtype":"I8","shape":[],"data_offsets":[8,9]}}"#;
     let mut whole = (header.len() as u64).to_le_bytes().to_vec();
     whole.extend(header.as_bytes());
     whole.extend(pattern(9));

@@ -9,7 +9,8 @@
 //!
 //! # let path = std::env::temp_dir().join(format!("gpumem-files-{}.npy", std::process::id()));
 //! # let header = format!("{:<117}\n", "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }");
-//! # std::fs::write(&path, [&b"\x93NUMPY\x01\x00\x76\x00"[..], header.as_bytes(), &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]].concat()).unwrap();
+//! # let elements = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
+//! # std::fs::write(&path, [&b"\x93NUMPY\x01\x00\x76\x00"[..], header.as_bytes(), &elements].concat()).unwrap();
 //! let device = Device::open("host")?;
 //! let x = files::npy::<i32, Ix1>(&path)?;
 //! let array = device.to_device(&x)?;
