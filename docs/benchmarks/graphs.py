@@ -67,11 +67,12 @@ def measure(launch, wait, batch, budget):
     return statistics.median(times) * 1e6
 
 
-def ours(program, budget):
+def ours(program, chains, budget):
     """What gpumem, the driver and cudarc take, from the benches."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         command = [program, "--device", "cuda:0", "--report", report.name, "--limit", str(budget)]
-        subprocess.run(command + ["cuda/graph/chain", "cuda/graph/cudarc"], check=True, stdout=sys.stderr)
+        command += [f"cuda/graph/chain/{kernels}" for kernels in chains] + ["cuda/graph/cudarc"]
+        subprocess.run(command, check=True, stdout=sys.stderr)
         with open(report.name, encoding="utf-8") as file:
             rows = json.load(file)["rows"]
     cells = {}
@@ -87,11 +88,12 @@ def ours(program, budget):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", help="the program of the benches, to be run now")
+    parser.add_argument("--kernels", type=int, nargs="+", default=CHAINS, help="lengths of the chains")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each number")
     options = parser.parse_args()
-    cells = ours(options.program, options.budget) if options.program else {}
+    cells = ours(options.program, options.kernels, options.budget) if options.program else {}
     for name, make in (("PyTorch", torch_graph), ("CuPy", cupy_graph)):
-        for kernels in CHAINS:
+        for kernels in options.kernels:
             try:
                 launch, wait, kept = make(kernels)
             except Exception as error:  # not installed, or no device
@@ -102,7 +104,7 @@ def main():
     columns = [name for name in COLUMNS if any(name == column for column, _ in cells)]
     print("| kernels | " + " | ".join(columns) + " |")
     print("|--:|" + "--:|" * len(columns))
-    for kernels in CHAINS:
+    for kernels in options.kernels:
         found = (f"{cells[name, kernels]:.2f}" if (name, kernels) in cells else "" for name in columns)
         print(f"| {kernels} | " + " | ".join(found) + " |")
 

@@ -211,11 +211,12 @@ impl TransferOptions {
         let block = self.block_bytes;
         let part = page(TUNING.file_part).min(block);
         let several = !is_alone && self.threads > 1 && bytes > part;
-        let threads = if several { bytes.div_ceil(part).min(TUNING.file_threads) + 1 } else { 1 };
+        let most = self.threads.max(TUNING.file_threads);
+        let threads = if several { bytes.div_ceil(part).min(most) + 1 } else { 1 };
         let is_ring = is_ring && several;
         let blocks = match (several, is_ring) {
             (false, _) => TUNING.blocks_of_one_thread,
-            (true, true) => TUNING.ring_blocks,
+            (true, true) => TUNING.file_ring_blocks,
             (true, false) => TUNING.blocks,
         };
         let shortest = TUNING.min_block.min(block);
