@@ -20,7 +20,7 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 /// each:
 ///
 /// 1. frees dropped memory that is not in use,
-/// 2. asks each hook, and again as long as one of them has freed something, at most [`ROUNDS`] times,
+/// 2. asks each hook, and again as long as one of them has freed something, at most 16 times,
 /// 3. waits for memory in flight,
 /// 4. returns idle memory of pools to the driver,
 /// 5. waits for memory that the driver frees with a delay.

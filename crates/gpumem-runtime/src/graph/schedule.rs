@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_was_written_over_is_waited_for_by_nobody() {
+    fn a_part_that_was_written_over_is_not_waited_for() {
         let found = after([
             (0, used(0, 0..8, true)),
             (1, used(0, 2..4, true)),
