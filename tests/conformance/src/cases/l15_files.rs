@@ -163,7 +163,11 @@ fn a_file_that_ends_too_soon_leaves_nothing_half_loaded<B: Backend>(lab: &Lab<B>
     };
     refused(device.to_device(&view), is_cut)?;
     refused(array.copy_to_device(&view), is_cut)?;
-    refused(array.copy_to_host(), |kind| matches!(kind, ErrorKind::Poisoned { .. }))?;
+    match array.copy_to_host() {
+        // The end was found before the first copy was enqueued.
+        Ok(elements) => assert!(elements.iter().all(|value| *value == 0)),
+        torn => refused(torn, |kind| matches!(kind, ErrorKind::Poisoned { .. }))?,
+    }
     array.fill(4)?;
     assert!(array.copy_to_host()?.iter().all(|value| *value == 4));
     Ok(())
