@@ -40,6 +40,7 @@ impl<'g, T: Element, D: Dimension, B: Backend> Deref for PinnedView<'g, T, D, B>
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension, B: Backend> ToDevice<B> for PinnedView<'_, T, D, B> {
     type Elem = T;
     type Dim = D;
