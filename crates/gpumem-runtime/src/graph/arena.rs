@@ -147,12 +147,13 @@ mod tests {
 
     #[test]
     fn a_graph_has_many_temporaries() {
-        let many = if cfg!(miri) { MOST_COMPARED + 1 } else { 200_000 };
+        // Miri is too slow for as many as are placed in turn.
+        let (place, many): (fn(&_, _) -> _, _) = if cfg!(miri) { (in_turn, 100) } else { (plan, 200_000) };
         let chain: Vec<_> = (0..many).map(|step| temporary(8, step..=step + 1)).collect();
-        let (starts, total) = plan(&chain, 16).unwrap();
+        let (starts, total) = place(&chain[..], 16).unwrap();
         assert!(total == 32 && starts.windows(2).all(|pair| pair[0] != pair[1]));
         let together: Vec<_> = (0..many).map(|step| temporary(8, step..=many)).collect();
-        let (starts, total) = plan(&together, 16).unwrap();
+        let (starts, total) = place(&together[..], 16).unwrap();
         assert!(total == 16 * many && starts.is_sorted());
     }
 
