@@ -305,11 +305,7 @@ mod tests {
     }
 
     proptest! {
-        // Miri has no folder to keep failures in.
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 })
-        })]
+        #[cfg_attr(miri, ignore = "takes minutes, and nothing in it is unsafe")]
         #[test]
         fn steps_run_after_those_whose_bytes_they_share(
             steps in prop::collection::vec(
