@@ -113,6 +113,17 @@ fn nothing_is_exchanged_inside_defer_cleanup() {
 }
 
 #[test]
+fn memory_is_never_unused_for_the_longest_time() {
+    let options = PoolOptions::device(256).chunks(MIB, MIB).release_empty_before_grow(false);
+    let (device, arrays) = pieces(options.idle_timeout(Duration::MAX));
+    drop(arrays);
+    device.trim(Trim { unused_for: Duration::MAX, ..Trim::UNUSED }).unwrap();
+    assert_eq!(look(&device, 6 * MIB), 4 * MIB);
+    device.trim(Trim::UNUSED).unwrap();
+    assert_eq!(statistics(&device, MemoryKind::Device).reserved, 0);
+}
+
+#[test]
 fn memory_unused_for_long_is_freed() {
     for by_itself in [true, false] {
         // A busy machine may take a thread away for as long as a piece is kept: then they are kept for longer.

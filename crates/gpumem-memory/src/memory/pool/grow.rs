@@ -6,7 +6,7 @@ use crate::{
     user_code,
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
-use std::{sync::atomic::Ordering, time::Instant};
+use std::{sync::atomic::Ordering, time::Duration};
 
 impl<B: Backend> Pool<B> {
     /// Takes a piece from upstream, and serves the request out of it.
@@ -110,23 +110,19 @@ impl<B: Backend> Pool<B> {
         if max_idle_ratio >= 1.0 && idle_timeout.is_none() {
             return;
         }
-        let before = idle_timeout.map(|time| {
-            let now = Instant::now();
-            now.checked_sub(time).unwrap_or(now)
-        });
         let taken = {
             // Chunks are taken out under the lock, and go to upstream without it.
             let mut state = self.lock_gathered();
             let mut taken = Vec::new();
-            if before.is_some() {
-                taken = state.take_unused(0, before);
+            if let Some(time) = idle_timeout {
+                taken = state.take_unused(0, time);
             }
             if max_idle_ratio < 1.0 {
                 let allocated = state.allocated_bytes() + state.in_flight_bytes();
                 let most = (allocated as f64 / (1.0 - max_idle_ratio).max(f64::EPSILON)) as usize;
                 // A part of `max_idle_ratio` of the reserved memory may be unused.
                 let most = if max_idle_ratio <= 0.0 { allocated as usize } else { most };
-                taken.extend(state.take_unused(most, None));
+                taken.extend(state.take_unused(most, Duration::ZERO));
             }
             taken
         };
@@ -139,7 +135,7 @@ impl<B: Backend> Pool<B> {
             // As in `keep_within_bounds`.
             let mut state = self.lock_gathered();
             match state.unused_bytes() > state.reserved / 16 {
-                true => state.take_unused(0, None),
+                true => state.take_unused(0, Duration::ZERO),
                 false => Vec::new(),
             }
         };

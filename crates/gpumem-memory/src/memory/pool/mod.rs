@@ -37,7 +37,6 @@ use std::{
     fmt, mem,
     sync::atomic::{AtomicU64, Ordering},
     sync::{Arc, OnceLock},
-    time::Instant,
 };
 
 /// Local caches of streams, and as many of threads.
@@ -331,10 +330,8 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             }
             self.collect_done();
         }
-        let before = Instant::now().checked_sub(how.unused_for);
-        let before = (!how.unused_for.is_zero()).then(|| before.unwrap_or_else(Instant::now));
         // Upstream gets the chunks without the lock: it may be a pool, or code of the user.
-        let taken = self.lock_gathered().take_unused(how.keep, before);
+        let taken = self.lock_gathered().take_unused(how.keep, how.unused_for);
         let mut bytes = 0;
         for block in taken {
             bytes += block.bytes();

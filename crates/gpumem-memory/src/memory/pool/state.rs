@@ -14,7 +14,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     mem,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Most parked blocks that are looked at for one request.
@@ -38,9 +38,9 @@ impl<B: Backend> Chunk<B> {
         base(&self.block).saturating_add((self.block.bytes() as u64).saturating_sub(1))
     }
 
-    /// Whether nothing of it is allocated, and has not been since before then.
-    fn is_unused(&self, before: Option<Instant>) -> bool {
-        self.unused_since.is_some_and(|since| before.is_none_or(|before| since <= before))
+    /// Whether nothing of it has been allocated for so long, up to `now`.
+    fn is_unused(&self, now: Instant, unused_for: Duration) -> bool {
+        self.unused_since.is_some_and(|since| now.saturating_duration_since(since) >= unused_for)
     }
 }
 
@@ -492,10 +492,11 @@ impl<B: Backend> PoolState<B> {
         unused.map(|chunk| chunk.block.bytes()).sum()
     }
 
-    /// Takes out chunks of which nothing is allocated or pending, until `keep` bytes or less are reserved.
-    pub(super) fn take_unused(&mut self, keep: usize, unused_before: Option<Instant>) -> Vec<MemoryBlock<B>> {
+    /// Takes out chunks of which nothing is pending, and has been allocated for so long, until `keep` bytes or less are reserved.
+    pub(super) fn take_unused(&mut self, keep: usize, unused_for: Duration) -> Vec<MemoryBlock<B>> {
         self.note_unused_chunks();
-        let is_due = |chunk: &Chunk<B>| chunk.is_unused(unused_before);
+        let now = Instant::now();
+        let is_due = |chunk: &Chunk<B>| chunk.is_unused(now, unused_for);
         let mut taken = Vec::new();
         let due: Vec<u64> =
             self.chunks.iter().filter(|(_, chunk)| is_due(chunk)).map(|(base, _)| *base).collect();
