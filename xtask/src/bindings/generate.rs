@@ -7,13 +7,27 @@ use quote::ToTokens;
 use std::{collections::BTreeSet, fmt::Write, path::Path};
 use syn::{FnArg, ForeignItem, ForeignItemFn, Item, ReturnType};
 
+/// What the names of a library and bindgen's code do not keep to.
+const LINTS: &str = r#"#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    non_camel_case_types,
+    non_upper_case_globals,
+    non_snake_case,
+    unused_imports,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::missing_safety_doc,
+    reason = "generated, in the names of the library"
+)]"#;
+
 /// The whole text of the file.
 pub(super) fn generate(root: &Path, headers: &Headers) -> Result<String> {
     let declarations = declarations(headers)?;
     let mut file = syn::parse_file(&declarations).context("bindgen's output")?;
     let functions = take_functions(&mut file);
     let mut text = format!(
-        "// Made by `cargo xtask bindings` from the headers of {}. Not to be edited.\n\n\
+        "// Made by `cargo xtask bindings` from the headers of {}. Not to be edited.\n\n{LINTS}\n\n\
          use crate::functions;\nuse core::ffi::*;\n\n",
         headers.title
     );

@@ -2,18 +2,6 @@
 //! else that is declared here has kept its layout, its numbers and its meaning from 5.2 to 7.2.
 
 mod abi;
-#[allow(
-    missing_docs,
-    missing_debug_implementations,
-    non_camel_case_types,
-    non_upper_case_globals,
-    non_snake_case,
-    unused_imports,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks,
-    clippy::missing_safety_doc,
-    reason = "generated, in the names of the library"
-)]
 mod bindings;
 
 pub use abi::{Failure, HipLater, MemoryType, Pointer, Version, architecture, hipDeviceProp_tR0600, pointer};

@@ -1,5 +1,18 @@
 // Made by `cargo xtask bindings` from the headers of the HSA runtime of ROCm 5.2. Not to be edited.
 
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    non_camel_case_types,
+    non_upper_case_globals,
+    non_snake_case,
+    unused_imports,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::missing_safety_doc,
+    reason = "generated, in the names of the library"
+)]
+
 use crate::functions;
 use core::ffi::*;
 

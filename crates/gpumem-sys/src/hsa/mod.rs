@@ -10,18 +10,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[allow(
-    missing_docs,
-    missing_debug_implementations,
-    non_camel_case_types,
-    non_upper_case_globals,
-    non_snake_case,
-    unused_imports,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks,
-    clippy::missing_safety_doc,
-    reason = "generated, in the names of the library"
-)]
 mod bindings;
 
 pub use bindings::*;
