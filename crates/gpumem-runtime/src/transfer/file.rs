@@ -10,7 +10,6 @@ use super::{
     pageable::{Upload, upload_recorded},
     pipeline::StagingPipeline,
     route::{BorrowedCopy, Route},
-    sides::waits,
     torn::{note_torn, note_written},
 };
 use crate::device::Allocation;
@@ -29,14 +28,18 @@ pub(crate) fn upload_file<T: Element, B: Backend>(
     progress: Option<ProgressFn<'_>>,
 ) -> Result<u64> {
     if timeline.is_recording() {
-        if upload == Upload::Blocking {
-            return Err(waits(&timeline.context, operation));
-        }
         let shape = file.layout.shape();
-        return upload_recorded::<T, B>(timeline, operation, shape, destination, |elements, packed| {
-            elements.resize(packed.packed_bytes(), 0);
-            file.read_packed(packed, elements).map_err(|error| timeline.context.error(operation, error))
-        });
+        return upload_recorded::<T, B>(
+            timeline,
+            operation,
+            shape,
+            destination,
+            upload,
+            |elements, packed| {
+                elements.resize(packed.packed_bytes(), 0);
+                file.read_packed(packed, elements).map_err(|error| timeline.context.error(operation, error))
+            },
+        );
     }
     let (array, direction, blocks) = (destination, Direction::HostToDevice, upload == Upload::Blocking);
     let copy_up = BorrowedCopy { timeline, operation, array, direction, blocks };

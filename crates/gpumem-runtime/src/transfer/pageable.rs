@@ -46,16 +46,14 @@ pub fn upload<T: Element, D: Dimension, B: Backend>(
     progress: Option<ProgressFn<'_>>,
 ) -> Result<u64> {
     if timeline.is_recording() {
-        if upload == Upload::Blocking {
-            return Err(waits(&timeline.context, operation));
-        }
-        return upload_recorded::<T, B>(timeline, operation, source.shape(), destination, |elements, _| {
+        let gather = |elements: &mut Vec<u8>, _: &Layout| {
             match source.as_slice() {
                 Some(packed) => elements.extend_from_slice(bytemuck::cast_slice(packed)),
                 None => source.iter().for_each(|one| elements.extend_from_slice(bytemuck::bytes_of(one))),
             }
             Ok(())
-        });
+        };
+        return upload_recorded::<T, B>(timeline, operation, source.shape(), destination, upload, gather);
     }
     let (direction, blocks) = (Direction::HostToDevice, upload == Upload::Blocking);
     let copy = BorrowedCopy { timeline, operation, array: destination, direction, blocks };
@@ -75,8 +73,12 @@ pub(super) fn upload_recorded<T: Element, B: Backend>(
     operation: &'static str,
     shape: &[usize],
     destination: ArrayRef<'_, B>,
+    upload: Upload,
     gather: impl FnOnce(&mut Vec<u8>, &Layout) -> Result<()>,
 ) -> Result<u64> {
+    if upload == Upload::Blocking {
+        return Err(waits(&timeline.context, operation));
+    }
     let access = [destination.access(true)];
     let _admitted = timeline.admit(Work::Transfer, operation, &access)?;
     let device = destination.device(operation)?;
