@@ -14,8 +14,8 @@ use std::{
     },
 };
 
-/// Most failures of a stream that are told apart. Of more, the oldest are kept as one range of submissions. Miri, which takes minutes
-/// for a search of so many, has few.
+/// Most failures of a stream that are told apart. Of more, the oldest are kept as one range of submissions. Few under Miri,
+/// where a search of 1024 takes minutes.
 const MOST: usize = if cfg!(miri) { 32 } else { 1024 };
 
 /// The failures of the streams of this process, by the number of the stream.

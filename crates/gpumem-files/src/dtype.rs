@@ -13,7 +13,7 @@ macro_rules! dtypes {
         }
 
         impl Dtype {
-            /// Every one.
+            /// All types.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The name in the file.

@@ -2,26 +2,17 @@
 //! allocated.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use gpumem_core::{Error, ErrorKind, FileFailure, LayoutError};
+mod common;
+
+use common::{device, failure};
+use gpumem_core::{ErrorKind, FileFailure, LayoutError};
 use gpumem_files::npy;
-use gpumem_host::Host;
-use gpumem_runtime::{Bool, Device};
+use gpumem_runtime::Bool;
 use half::{bf16, f16};
 use ndarray::{Array, Array2, ArrayD, Ix1, Ix2, IxDyn, ShapeBuilder, s};
 use num_complex::Complex;
 use std::{fmt::Debug, fs, path::PathBuf};
 use tempfile::TempDir;
-
-fn device() -> Device<Host> {
-    Device::open("host").unwrap()
-}
-
-fn failure(error: &Error) -> &FileFailure {
-    match error.kind() {
-        ErrorKind::File(error) => &error.failure,
-        other => panic!("{other}"),
-    }
-}
 
 /// A file as NumPy writes it: aligned to 64 bytes.
 fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {

@@ -2,7 +2,10 @@
 //! allocated.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod common;
+
 use ::safetensors::{self as reference, tensor::TensorView};
+use common::{device, failure};
 use gpumem_core::{Element, Error, ErrorKind, FileFailure, LayoutError};
 use gpumem_files::{Dtype, SafeTensors, safetensors, safetensors_index};
 use gpumem_host::Host;
@@ -12,17 +15,6 @@ use ndarray::{Ix1, Ix2, IxDyn};
 use num_complex::Complex;
 use std::{collections::HashMap, fs, path::PathBuf};
 use tempfile::TempDir;
-
-fn device() -> Device<Host> {
-    Device::open("host").unwrap()
-}
-
-fn failure(error: &Error) -> &FileFailure {
-    match error.kind() {
-        ErrorKind::File(error) => &error.failure,
-        other => panic!("{other}"),
-    }
-}
 
 struct Scene(TempDir);
 

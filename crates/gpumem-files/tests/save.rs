@@ -1,26 +1,17 @@
-//! Writing: what is written is read by the references and by this crate, and an error leaves what was there.
+//! Writing: the references and this crate read the files, and an error leaves the old file as it was.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod common;
+
 use ::safetensors as reference;
-use gpumem_core::{Error, ErrorKind, FileFailure};
+use common::{device, failure};
+use gpumem_core::FileFailure;
 use gpumem_files::{Dtype, NewFile, named, npy, safetensors, save_npy, save_safetensors};
-use gpumem_host::Host;
-use gpumem_runtime::{ArraySpec, Device, Order};
+use gpumem_runtime::{ArraySpec, Order};
 use half::bf16;
 use ndarray::{Array2, Array3, ArrayD, Ix1, Ix2, IxDyn, arr0, array, s};
 use num_complex::Complex;
 use std::{env, fs, path::Path, process::Command};
-
-fn device() -> Device<Host> {
-    Device::open("host").unwrap()
-}
-
-fn failure(error: &Error) -> &FileFailure {
-    match error.kind() {
-        ErrorKind::File(error) => &error.failure,
-        other => panic!("{other}"),
-    }
-}
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(folder)

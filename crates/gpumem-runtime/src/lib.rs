@@ -48,7 +48,7 @@ pub mod memory {
     //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and adaptors around either.
     //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
     //! * [`DeferredLimits`], [`DeferCleanup`]: when memory is returned to the driver.
-    //! * [`Exhausted`], [`ReclaimHook`]: what is asked for memory before an allocation fails.
+    //! * [`Exhausted`], [`ReclaimHook`]: hooks that free memory before an allocation fails.
     //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
     pub use gpumem_memory::memory::{
         DeferCleanup, DeferCleanupEverywhere, DeferredLimits, DriverMemory, ENV_MAX_PENDING_COUNT,

@@ -46,6 +46,7 @@
 //! | for | see |
 //! |---|---|
 //! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`], [`FrozenArray`]; [`ArraySpec`] for strides and order |
+//! | arrays in files | [`files`]: npy and safetensors, read whole or sliced, and written |
 //! | more than a device holds | [`Device::chunks`](generic::Device::chunks), [`Device::map_chunks`](generic::Device::map_chunks) |
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
 //! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`], [`Varying`] |

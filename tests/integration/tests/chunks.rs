@@ -118,7 +118,7 @@ fn chunks_are_used_in_every_way_on_slow_streams() {
     }
 }
 
-/// Lets all arrays together have so many bytes. Returns the resource of before.
+/// Limits the memory of all arrays together to so many bytes. Returns the resource that was set before.
 fn limit<B: Backend>(device: &Device<B>, bytes: usize) -> Arc<dyn MemoryResource<B>> {
     let pool = device.memory_resource(MemoryKind::Device).unwrap();
     let limited = Arc::new(LimitingResource::new(pool.clone(), bytes));

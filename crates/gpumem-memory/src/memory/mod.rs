@@ -3,7 +3,7 @@
 //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and adaptors around either.
 //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
 //! * [`DeferredLimits`], [`DeferCleanup`]: when memory is returned to the driver.
-//! * [`Exhausted`], [`ReclaimHook`]: what is asked for memory before a request fails.
+//! * [`Exhausted`], [`ReclaimHook`]: hooks that free memory before a request fails.
 //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
 
 mod adaptors;

@@ -129,7 +129,7 @@ fn missing() -> PyErr {
 }
 
 impl GraphParameter {
-    /// The parameter that an argument of `record` stands for.
+    /// The parameter for an argument of `record`.
     pub(super) fn of(argument: &Bound<'_, PyAny>, given: &mut Taken) -> PyResult<Self> {
         Self::inner(argument, given, 0)
     }
@@ -161,7 +161,7 @@ impl GraphParameter {
     ) -> PyResult<()> {
         match self {
             Self::Several(all, _) => {
-                let wrong = || PyTypeError::new_err(format!("argument {at} is a list or a tuple of others"));
+                let wrong = || PyTypeError::new_err(format!("argument {at} is a list or a tuple"));
                 let (_, members) = Sequence::of(argument).ok_or_else(wrong)?;
                 if members.len() != all.len() {
                     let (wanted, found) = (all.len(), members.len());

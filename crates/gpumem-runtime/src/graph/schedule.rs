@@ -134,8 +134,8 @@ impl Parts {
         }
     }
 
-    /// Adds a use. A writer stands for all earlier uses, and a reader for those of its stream: a step that has to run after one of
-    /// them has to run after this one.
+    /// Adds a use. A write takes the place of all earlier uses of its bytes, and a read that of earlier reads on its stream: a step
+    /// that has to run after one of those has to run after this one, too.
     fn add(&mut self, used: &RegionUse, step: usize, streams: &[usize]) {
         let Range { start, end } = used.extent;
         self.cut(start);
