@@ -1,6 +1,6 @@
 //! Files that elements are read from.
 
-use gpumem_core::{Error, FileError, FileFailure, Result};
+use crate::{Error, FileError, FileFailure, Result};
 use std::{
     fs::{File, Metadata, OpenOptions},
     io,
@@ -26,7 +26,7 @@ impl DataFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// Returns [`File`](gpumem_core::ErrorKind::File) if it cannot be opened, or is no regular file.
+    /// Returns [`File`](crate::ErrorKind::File) if it cannot be opened, or is no regular file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::try_open(path.as_ref()).map_err(|error| Error::new("", "open", Box::new(error)))
     }
@@ -66,10 +66,15 @@ impl DataFile {
         self.0.len == 0
     }
 
+    /// A number that no other open file has.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Fills `into` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// Returns [`File`](gpumem_core::ErrorKind::File) if the file has fewer bytes, or cannot be read.
+    /// Returns [`File`](crate::ErrorKind::File) if the file has fewer bytes, or cannot be read.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         self.fill(offset, into).map_err(|error| Error::new("", "read", Box::new(error)))
     }
@@ -79,8 +84,11 @@ impl DataFile {
         FileError { path: self.0.path.clone(), failure }
     }
 
-    /// As [`read_at`](Self::read_at), for many threads at a time.
-    pub(crate) fn fill(&self, offset: u64, into: &mut [u8]) -> Result<(), FileError> {
+    /// As [`read_at`](Self::read_at), with the error alone.
+    ///
+    /// # Errors
+    /// As for [`read_at`](Self::read_at).
+    pub fn fill(&self, offset: u64, into: &mut [u8]) -> Result<(), FileError> {
         let (wanted, mut at) = (offset.saturating_add(into.len() as u64), offset);
         let mut rest = into;
         while !rest.is_empty() {
@@ -102,16 +110,23 @@ impl DataFile {
     }
 
     /// A file that is being written, under the name that it will have.
-    pub(crate) fn being_written(file: File, path: PathBuf, len: u64) -> Self {
+    pub fn being_written(file: File, path: PathBuf, len: u64) -> Self {
         Self(Arc::new(Opened { file, path, len, modified: None }))
     }
 
-    pub(crate) fn sync(&self) -> Result<(), FileError> {
+    /// Waits until what was written is on the disk.
+    ///
+    /// # Errors
+    /// Returns [`FileFailure::Io`] if the system reports a failure.
+    pub fn sync(&self) -> Result<(), FileError> {
         self.0.file.sync_all().map_err(|error| FileError::io(&self.0.path, &error))
     }
 
-    /// Writes all of `from` at `offset`, for many threads at a time.
-    pub(crate) fn put(&self, offset: u64, from: &[u8]) -> Result<(), FileError> {
+    /// Writes all of `from` at `offset` into a file that is [being written](Self::being_written).
+    ///
+    /// # Errors
+    /// Returns [`FileFailure::Io`] if they cannot be written.
+    pub fn put(&self, offset: u64, from: &[u8]) -> Result<(), FileError> {
         let (mut at, mut rest) = (offset, from);
         while !rest.is_empty() {
             match write_some(&self.0.file, at, rest) {
@@ -127,8 +142,11 @@ impl DataFile {
         Ok(())
     }
 
-    /// Returns [`FileFailure::Changed`] if the file was written since it was opened, as its length and its time tell.
-    pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
+    /// Looks whether the file was written since it was opened, as its length and its time tell.
+    ///
+    /// # Errors
+    /// Returns [`FileFailure::Changed`] if it was.
+    pub fn check_unchanged(&self) -> Result<(), FileError> {
         let metadata = self.0.file.metadata().map_err(|error| FileError::io(&self.0.path, &error))?;
         match stamp(&metadata) == (self.0.len, self.0.modified) {
             true => Ok(()),

@@ -21,6 +21,7 @@ mod buffer;
 pub mod c_text;
 mod collective;
 mod copy;
+mod data_file;
 mod descriptor;
 mod device;
 mod element;
@@ -51,6 +52,7 @@ pub use collective::{
     CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
 };
 pub use copy::{CopyRegion, Endpoint, Space, StridedCopy};
+pub use data_file::DataFile;
 pub use descriptor::DescriptorError;
 pub use device::{
     AddressRange, Capabilities, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress,

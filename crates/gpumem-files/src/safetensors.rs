@@ -145,11 +145,26 @@ impl SafeTensors {
 
     fn find(&self, operation: &'static str, name: &str) -> Result<(&DataFile, &TensorInfo)> {
         let found = self.info(name).and_then(|info| Some((self.files.get(info.file)?, info)));
-        found.ok_or_else(|| {
-            let path = self.files.first().map(|file| file.path().to_owned()).unwrap_or_default();
-            let failure = FileFailure::NoSuchTensor { name: name.to_owned() };
-            fail(operation, FileError { path, failure })
-        })
+        found.ok_or_else(|| fail(operation, self.no_such(name)))
+    }
+
+    pub(crate) fn no_such(&self, name: &str) -> FileError {
+        let path = self.files.first().map(|file| file.path().to_owned()).unwrap_or_default();
+        FileError { path, failure: FileFailure::NoSuchTensor { name: name.to_owned() } }
+    }
+
+    /// The same files, with these tensors alone.
+    pub(crate) fn only(&self, chosen: impl FnMut(&TensorInfo) -> bool) -> Self {
+        let mut all = self.clone();
+        all.tensors.retain(chosen);
+        all.index();
+        all
+    }
+
+    /// Notes where each name is.
+    fn index(&mut self) {
+        let by_name = self.tensors.iter().enumerate();
+        self.by_name = by_name.map(|(index, info)| (info.name.clone(), index)).collect();
     }
 
     /// Adds the tensors of a file.
@@ -215,8 +230,7 @@ impl SafeTensors {
             }
         }
         self.tensors.retain(|info| kept.contains_key(info.name()));
-        let by_name = self.tensors.iter().enumerate();
-        self.by_name = by_name.map(|(index, info)| (info.name.clone(), index)).collect();
+        self.index();
         Ok(())
     }
 }

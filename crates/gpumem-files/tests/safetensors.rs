@@ -7,11 +7,11 @@ mod common;
 use ::safetensors::{self as reference, tensor::TensorView};
 use common::{device, failure};
 use gpumem_core::{Element, Error, ErrorKind, FileFailure, LayoutError};
-use gpumem_files::{Dtype, SafeTensors, safetensors, safetensors_index};
+use gpumem_files::{Dtype, SafeTensors, named, safetensors, safetensors_index, save_safetensors};
 use gpumem_host::Host;
 use gpumem_runtime::{Bool, Device};
 use half::{bf16, f16};
-use ndarray::{Ix1, Ix2, IxDyn};
+use ndarray::{Ix0, Ix1, Ix2, IxDyn, arr0, array};
 use num_complex::Complex;
 use std::{collections::HashMap, fs, path::PathBuf};
 use tempfile::TempDir;
@@ -124,7 +124,39 @@ fn many_tensors_are_found_by_name() {
         let array = device.to_device(&all.tensor::<u8, Ix1>(name).unwrap()).unwrap();
         assert_eq!(array.copy_to_host().unwrap().to_vec(), view.data(), "{name}");
     }
+    // In one pass, and taken once each.
+    let stream = device.stream().unwrap();
+    let mut loaded = all.load(&stream, |tensor| tensor.shape() != [7]).unwrap();
+    let chosen = tensors.iter().filter(|(_, view)| view.shape() != [7]);
+    assert_eq!(loaded.len(), chosen.clone().count());
+    for (name, view) in chosen {
+        let error = loaded.take::<u16, Ix1>(name).unwrap_err();
+        assert!(matches!(failure(&error), FileFailure::Element { .. }), "{error}");
+        let error = loaded.take::<u8, Ix2>(name).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Layout(LayoutError::RankMismatch { .. })), "{error}");
+        let array = loaded.take::<u8, Ix1>(name).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), view.data(), "{name}");
+        let error = loaded.take_bytes(name).unwrap_err();
+        assert_eq!(*failure(&error), FileFailure::NoSuchTensor { name: name.clone() });
+    }
+    assert!(loaded.is_empty() && loaded.take::<u8, Ix1>("layers.1.w").is_err());
     assert!(safetensors(scene.path("none")).is_err());
+}
+
+/// Each shape and type, elements of no bytes among them, as an array of its own.
+#[test]
+fn loaded_tensors_have_their_shapes_and_types() {
+    let (device, scene) = (device(), Scene::new());
+    let path = scene.path("all");
+    let (matrix, scalar) = (array![[1.5_f64, 2.5, 3.5], [4.5, 5.5, 6.5]], arr0(7_i16));
+    let arrays = (device.to_device(&matrix).unwrap(), device.to_device(&scalar).unwrap());
+    let empty = device.device_array::<f32, _>((3, 0, 2)).unwrap();
+    let tensors = [named("matrix", &arrays.0), named("scalar", &arrays.1), named("empty", &empty)];
+    save_safetensors(&path, &tensors, [("format", "pt")]).unwrap();
+    let mut loaded = safetensors(&path).unwrap().load(&device.stream().unwrap(), |_| true).unwrap();
+    assert_eq!(loaded.take::<f64, Ix2>("matrix").unwrap().copy_to_host().unwrap(), matrix);
+    assert_eq!(loaded.take::<i16, Ix0>("scalar").unwrap().copy_to_host().unwrap(), scalar);
+    assert_eq!(loaded.take::<f32, IxDyn>("empty").unwrap().shape(), [3, 0, 2]);
 }
 
 const ONE: &str = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;

@@ -15,7 +15,6 @@
 mod array;
 mod chunks;
 mod completion;
-mod data_file;
 mod device;
 mod doors;
 mod event_count;
@@ -92,10 +91,9 @@ pub use array::{
 };
 pub use chunks::{ChunkIter, Chunks};
 pub use completion::Completion;
-pub use data_file::DataFile;
 pub use device::Device;
 pub use foreign::{CudaArrayInterface, DescrField, InterchangeStream};
-pub use gpumem_core::{Bool, ElementKind, ElementType};
+pub use gpumem_core::{Bool, DataFile, ElementKind, ElementType};
 pub use gpumem_layout::layout;
 pub use gpumem_memory::track::DeviceCounters;
 pub use graph::{

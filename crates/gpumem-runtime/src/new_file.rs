@@ -1,7 +1,6 @@
 //! Files that are written, and seen when they are whole.
 
-use crate::DataFile;
-use gpumem_core::{Error, FileError, FileFailure, Result};
+use gpumem_core::{DataFile, Error, FileError, FileFailure, Result};
 use std::{
     ffi::OsString,
     fs::{self, OpenOptions},

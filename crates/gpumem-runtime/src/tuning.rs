@@ -77,6 +77,10 @@ pub(crate) struct TuningProfile {
     pub(crate) file_extent: usize,
     /// Elements that would be read or written in shorter pieces go through a block of the device.
     pub(crate) file_run: usize,
+    /// Most arrays that one submission of a pass over a file fills: their access logs are locked together.
+    pub(crate) arrays_of_a_copy: usize,
+    /// Bytes of a file between two arrays that are read in the same pass: about what a pass costs at its ends.
+    pub(crate) file_gap: usize,
     // ---- one block ----
     /// Longer downloads through one block come in pieces, so that one is taken out while the next one comes: a thread
     /// takes about three times as long for a byte as the engine.
@@ -178,6 +182,8 @@ impl TuningProfile {
         file_ring_blocks: 16,
         file_extent: 4,
         file_run: 32 << 10,
+        arrays_of_a_copy: 64,
+        file_gap: 1 << 20,
         single_block_whole: 256 << 10,
         single_block_first: 128 << 10,
         single_block_growth: 4,

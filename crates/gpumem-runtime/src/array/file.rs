@@ -1,10 +1,10 @@
 //! Arrays in files, as sources of copies to a device.
 
 use crate::{
-    DataFile, Source, ToDevice,
+    DataFile, DeviceArray, Source, Stream, ToDevice, UninitArray,
     array::rows,
     layout::{IntoArraySpec, Layout},
-    transfer::FileSide,
+    transfer::{self, FileSide},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, FileFailure, LayoutError, Result};
 use ndarray::{Dimension, SliceArg};
@@ -142,6 +142,42 @@ impl<T, D> fmt::Debug for FileView<T, D> {
             .field("start", start)
             .field("shape", &shape)
             .finish()
+    }
+}
+
+impl<B: Backend> Stream<B> {
+    /// Copies arrays in files into new arrays, in stream order: as [`to_device`](Self::to_device) for each, and faster where they are
+    /// short and lie near each other, because these are read in one pass. They have been read when this returns.
+    /// ```
+    /// # use gpumem_runtime::{DataFile, FileView};
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// # let path = std::env::temp_dir().join(format!("gpumem-all-{}.bin", std::process::id()));
+    /// std::fs::write(&path, [1, 2, 3, 4, 5]).unwrap();
+    /// let file = DataFile::open(&path)?;
+    /// let parts = [FileView::<u8, _>::new(&file, 0, 2)?, FileView::new(&file, 2, 3)?];
+    /// let arrays = device.stream()?.to_device_all(&parts)?;
+    /// assert_eq!(arrays[1].copy_to_host()?.to_vec(), [3, 4, 5]);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Device::to_device`](crate::Device::to_device), for the first array that cannot be copied. None is made then.
+    pub fn to_device_all<T: Element, D: Dimension>(
+        &self,
+        views: &[FileView<T, D>],
+    ) -> Result<Vec<DeviceArray<T, D, B>>> {
+        const OPERATION: &str = "to_device_all";
+        let allocate = |view: &FileView<T, D>| {
+            let array = UninitArray::with_layout(self.device(), OPERATION, view.layout().like())?;
+            // SAFETY: the copies below are ordered before every later use of the array, and no caller gets it if one fails.
+            Ok(unsafe { array.assume_init() })
+        };
+        let arrays = views.iter().map(allocate).collect::<Result<Vec<DeviceArray<T, D, B>>>>()?;
+        let sides = views.iter().map(|view| view.side(view.layout().clone()));
+        let copies: Vec<_> = sides.zip(arrays.iter().map(DeviceArray::place)).collect();
+        transfer::upload_files::<T, B>(self.timeline(), OPERATION, &copies)?;
+        Ok(arrays)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{ArrayBase, DeviceArray, DeviceView, DeviceViewMut, Storage, StorageMut, UninitArray};
 use crate::{ArraySpec, Layout, Order, transfer};
-use gpumem_core::Result;
+use gpumem_core::{Backend, Element, Result};
 use ndarray::{Dimension, IntoDimension, Ix1, IxDyn};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
@@ -132,6 +132,25 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     ) -> Result<DeviceViewMut<'_, S::Elem, E::Dim, S::Backend>> {
         let layout = self.reshaped("reshape_mut", &signed(shape.into_dimension().slice()), order)?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> DeviceArray<T, D, B> {
+    /// Returns the array with its bytes as elements of another type, in row-major order, and of that shape.
+    /// ```
+    /// # use ndarray::array; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let bytes = device.to_device(&[0u8, 0, 128, 63, 0, 0, 0, 64])?;
+    /// let array = bytes.into_elements::<f32, _>((1, 2))?;
+    /// assert_eq!(array.copy_to_host()?, array![[1.0, 2.0]]); // on a little-endian machine
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`reinterpret`](Self::reinterpret) and [`reshape`](Self::reshape); the array is dropped then.
+    pub fn into_elements<U: Element, E: IntoDimension>(self, shape: E) -> Result<DeviceArray<U, E::Dim, B>> {
+        let elements = self.reinterpret::<U>()?;
+        let layout = elements.reshape(shape)?.layout().clone();
+        Ok(ArrayBase::over(self.memory, layout))
     }
 }
 

@@ -4,7 +4,7 @@
 //! * [`calling_thread`]: the calling thread copies, or waits for a copy of, memory that the backend reaches.
 //! * [`single_block`]: a short array goes through one page-locked staging block.
 //! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
-//! * [`file`]: elements of a [file](host_side) go through the pipeline on every backend.
+//! * [`file`]: elements of a [file](host_side) go through the pipeline on every backend; [`many_files`]: those of many arrays at once.
 //! * [`scoped`]: the last part of a download in a scope reaches the caller's array when its stream is waited for.
 //!
 //! [`mod@copy`] goes it between arrays of the library:
@@ -28,6 +28,7 @@ mod file;
 mod fill;
 mod gather_scatter;
 mod host_side;
+mod many_files;
 #[cfg(loom)]
 pub(crate) mod models;
 mod pageable;
@@ -51,6 +52,7 @@ pub use copy_plan::CopyPlan;
 pub(crate) use file::{download_file, upload_file};
 pub use fill::fill;
 pub(crate) use host_side::FileSide;
+pub(crate) use many_files::upload_files;
 pub use pageable::{Upload, upload};
 pub(crate) use pageable::{download, download_new};
 pub(crate) use prefault::zeros;

@@ -113,8 +113,9 @@ fn tensors(selector: &str) -> Bench {
         let (stream, other_stream) = (device.stream()?, device.stream()?);
         let ours = Routine::call(move || {
             let _ = &folder;
-            let load = |name| stream.to_device(&model.tensor::<f32, Ix1>(name)?);
-            let loaded: Vec<_> = names.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
+            let mut tensors = model.load(&stream, |_| true)?;
+            let loaded: Vec<_> =
+                names.iter().map(|name| tensors.take::<f32, Ix1>(name)).collect::<Result<_, _>>()?;
             stream.synchronize()?;
             drop(loaded);
             Ok(())

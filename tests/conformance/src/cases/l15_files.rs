@@ -13,6 +13,7 @@ cases! { Level::Files;
     ranges_arrive_whole_and_in_part,
     headers_lead_to_elements,
     long_files_arrive,
+    many_tensors_arrive_in_one_pass,
     files_come_in_chunks,
     loads_are_in_stream_order,
     a_file_that_ends_too_soon_leaves_nothing_half_loaded,
@@ -126,6 +127,28 @@ fn long_files_arrive<B: Backend>(lab: &Lab<B>) -> Verdict {
         assert!(array.copy_to_host()?.as_slice() == bytes.get(offset..offset + len), "{offset} {len}");
         let every = device.to_device(&view.slice(s![..;2])?)?.copy_to_host()?;
         assert!(every.iter().eq(bytes[offset..offset + len].iter().step_by(2)), "{offset} {len}");
+    }
+    Ok(())
+}
+
+fn many_tensors_arrive_in_one_pass<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let arrays: Vec<Array2<u32>> = (0..200).map(|at| numbers(at * 37 % 90, 1 + at * 11 % 300)).collect();
+    let on_device =
+        arrays.iter().map(|array| device.to_device(array)).collect::<gpumem_core::Result<Vec<_>>>()?;
+    let (_folder, path) = written(&[])?;
+    let named: Vec<_> =
+        on_device.iter().enumerate().map(|(at, array)| files::named(format!("t{at}"), array)).collect();
+    files::save_safetensors(&path, &named, [("format", "pt")])?;
+    let (stream, other) = (device.stream()?, device.stream()?);
+    let mut loaded = files::safetensors(&path)?.load(&stream, |tensor| tensor.name() != "t7")?;
+    assert_eq!(loaded.len(), arrays.len() - 1);
+    for (at, array) in arrays.iter().enumerate().filter(|(at, _)| *at != 7) {
+        // In stream order, on another stream too.
+        let tensor = loaded.take::<u32, Ix2>(&format!("t{at}"))?;
+        let mut copy = other.device_array::<u32, _>(tensor.raw_dim())?;
+        other.copy_to_device(&mut copy, &tensor)?;
+        same(copy.copy_to_host()?.view(), array.view());
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use gpumem_kernel::{
     config_for_items,
 };
 use gpumem_runtime::{
-    ArrayBase, Chunks, DeviceArray, GraphMemory, InterchangeStream, Order, Storage,
+    ArrayBase, Chunks, DataFile, DeviceArray, FileView, GraphMemory, InterchangeStream, Order, Storage,
     trace::{RecorderOptions, ReplayOptions},
     writes,
 };
@@ -44,7 +44,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     (
         "ArrayBase",
         "address broadcast byte_len copy_plan detach detach_as device driver_block field field_mut freeze index_axis \
-         index_axis_mut insert_axis into_array into_dimensionality into_dyn inverted_axis is_c_contiguous is_empty \
+         index_axis_mut insert_axis into_array into_dimensionality into_dyn into_elements inverted_axis is_c_contiguous is_empty \
          is_f_contiguous is_read_only kind layout len ndim permuted_axes ravel raw_dim reinterpret reshape reshape_infer \
          reshape_mut reshape_with_order reversed_axes shape slice slice_mut split split_at split_at_mut split_mut squeeze \
          squeeze_axis strides t try_into_array view view_mut",
@@ -188,6 +188,15 @@ fn streams() -> Vec<(&'static str, Row)> {
                 let both = (c.stream.to_device(&[5.0_f32, 6.0])?, c.stream.to_device(&c.x)?);
                 c.put(&both.1)?;
                 c.put(&both.0)
+            }),
+        ),
+        (
+            "Stream::to_device_all",
+            Recorded(|mut c| {
+                let file = tempfile::NamedTempFile::new().unwrap();
+                std::fs::write(file.path(), [3, 4, 5]).unwrap();
+                let view = FileView::<u8, _>::new(&DataFile::open(file.path())?, 1, 2)?;
+                c.put(&c.stream.to_device_all(&[view])?[0].view())
             }),
         ),
         (

@@ -16,6 +16,7 @@
 //! returns, so the caller's memory is never touched afterwards, also after a failure or a panic. A block that the
 //! device may still be using is known to be in use by its log.
 
+mod device_side;
 mod open_chunk;
 mod parked;
 mod part_marks;
@@ -24,7 +25,7 @@ mod submitter;
 
 use super::{
     ArrayRef, Direction, ProgressFn, TUNING,
-    host_side::HostSide,
+    host_side::{FileSide, HostSide},
     prefault::Prefault,
     registration_boundaries::split_at_boundaries,
     staged::Staged,
@@ -38,15 +39,19 @@ use crate::{
     layout::CopyNest,
     transfer_options::{NonTemporalStores, TransferConfig, TransferOptions},
 };
+use device_side::Share;
+pub(super) use device_side::{DeviceSide, Piece};
 use gpumem_core::{Backend, CopyRegion, Result, process};
 use gpumem_memory::track::{Access, Timeline};
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
 #[cfg(loom)]
 pub(super) use part_marks::PartMarks;
+use smallvec::SmallVec;
 use staged_chunk::StagedChunk;
 use std::{
     cell::RefCell,
+    iter,
     ops::Range,
     sync::{
         Arc,
@@ -58,7 +63,7 @@ use submitter::Submitter;
 /// One transfer.
 pub(super) struct StagingPipeline<'a, B: Backend> {
     state: TransferState<'a, B>,
-    array_ref: ArrayRef<'a, B>,
+    device_side: DeviceSide<'a, B>,
     side: HostSide<'a>,
     direction: Direction,
     config: TransferConfig,
@@ -109,12 +114,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let config = config(device, timeline, operation, nest, direction, side.is_file());
         // Several threads use blocks of one size for all transfers, so that the next one can reuse them.
         let shortest = if config.threads > 1 { options.block_bytes } else { 0 };
-        Self::with(
-            (device, timeline, operation),
-            (array_ref, side, nest),
-            direction,
-            (options, config, shortest),
-        )
+        let sides = (DeviceSide::One(array_ref), side, nest);
+        Self::with((device, timeline, operation), sides, direction, (options, config, shortest))
     }
 
     /// A download in a scope, the last part of which stays in as many blocks as a stream may hold.
@@ -122,9 +123,9 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         device: &'a Device<B>,
         timeline: &'a Arc<Timeline<B>>,
         operation: &'static str,
-        sides: (ArrayRef<'a, B>, HostSide<'a>, &CopyNest),
+        (array_ref, side, nest): (ArrayRef<'a, B>, HostSide<'a>, &CopyNest),
     ) -> Self {
-        let (options, nest) = (device.0.staging.options(), sides.2);
+        let (options, sides) = (device.0.staging.options(), (DeviceSide::One(array_ref), side, nest));
         let config = options.scoped_config(nest.len * nest.item, is_alone(timeline, operation));
         let pipeline = (device, timeline, operation);
         // Short downloads take short blocks: a stream holds many of them.
@@ -132,9 +133,22 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         Self { parks: true, ..pipeline }
     }
 
+    /// An upload of bytes of a file into several arrays, as one run.
+    pub(super) fn for_many(
+        device: &'a Device<B>,
+        timeline: &'a Arc<Timeline<B>>,
+        operation: &'static str,
+        (pieces, file, run): (&'a [Piece<'a, B>], &'a FileSide<'a>, &CopyNest),
+    ) -> Self {
+        let options = device.0.staging.options();
+        let config = config(device, timeline, operation, run, Direction::HostToDevice, true);
+        let sides = (DeviceSide::Many(pieces), HostSide::File(file), run);
+        Self::with((device, timeline, operation), sides, Direction::HostToDevice, (options, config, 0))
+    }
+
     fn with(
         (device, timeline, operation): (&'a Device<B>, &'a Arc<Timeline<B>>, &'static str),
-        (array_ref, side, nest): (ArrayRef<'a, B>, HostSide<'a>, &CopyNest),
+        (device_side, side, nest): (DeviceSide<'a, B>, HostSide<'a>, &CopyNest),
         direction: Direction,
         (options, config, shortest): (TransferOptions, TransferConfig, usize),
     ) -> Self {
@@ -154,7 +168,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         };
         Self {
             state: TransferState::new(device, timeline, operation, config.threads, bytes),
-            array_ref,
+            device_side,
             side,
             direction,
             config,
@@ -192,8 +206,12 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let submit = |on_progress: &mut dyn FnMut()| Submitter::new(self, nest).run(on_progress);
         let ran = self.state.run(&|| self.help(), submit, progress);
         ran.inspect_err(|error| {
-            if self.direction == Direction::HostToDevice && self.state.has_begun() {
-                note_torn(self.state.operation, self.array_ref, error);
+            // Several arrays are new, and are dropped after a failure.
+            if self.direction == Direction::HostToDevice
+                && self.state.has_begun()
+                && let DeviceSide::One(array_ref) = self.device_side
+            {
+                note_torn(self.state.operation, array_ref, error);
             }
         })
     }
@@ -318,38 +336,61 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// Enqueues the copy between a block and the device.
     fn enqueue(&self, chunk: &StagedChunk<B>) -> Result<u64> {
         let TransferState { timeline, operation, .. } = self.state;
-        let staged = Staged::new(&chunk.staging, operation, &chunk.piece)?;
-        let submission = staged.copy(timeline, operation, &chunk.piece, self.array_ref, self.direction)?;
         // Parked blocks are waited for as a whole.
         let is_one_of_many = match self.parks {
             true => self.state.total > (self.config.block * self.config.blocks) as u64,
             false => self.state.total > self.config.shortest as u64,
         };
+        let DeviceSide::One(array_ref) = self.device_side else {
+            return self.enqueue_run(chunk, 0..chunk.bytes(), 0, is_one_of_many);
+        };
+        let staged = Staged::new(&chunk.staging, operation, &chunk.piece)?;
+        let submission = staged.copy(timeline, operation, &chunk.piece, array_ref, self.direction)?;
         self.state.has_enqueued(submission, is_one_of_many);
         Ok(submission)
     }
 
     /// Enqueues the copy of these parts of a ring, which lie side by side in the block.
     fn enqueue_parts(&self, chunk: &StagedChunk<B>, parts: Range<usize>) -> Result<u64> {
-        let TransferState { timeline, operation, .. } = self.state;
-        let run = chunk.run_of(parts.clone());
         let start = parts.start % chunk.marks.slots() * chunk.part_bytes();
-        let (block, memory) = (chunk.staging.memory(), self.array_ref.memory);
-        let ((host, pinned), (device, space)) = (block.endpoint(), memory.endpoint());
-        let from = (host + start as u64, pinned);
-        let to = (device + (chunk.piece.dst + run.start) as u64, space);
-        let region = CopyRegion::linear(from, to, run.len());
-        // The whole of both: a repeated use is cheap to note, and no other work uses the block meanwhile.
-        let accesses =
-            [Access::read(block, 0..block.len()), Access::write(memory, self.array_ref.layout.extent())];
-        let submitted = timeline.submit(operation, &accesses, |sink| {
-            split_at_boundaries(&region, memory.boundaries(), &mut |region| {
-                // SAFETY: the block and the device's memory are alive and ordered by their access logs; both have these
-                // bytes, and threads fill other parts of the block.
-                unsafe { sink.copy(region) }
-            })
-        })?;
-        self.state.has_enqueued(submitted.submission, chunk.marks.parts() > 1);
-        Ok(submitted.submission)
+        self.enqueue_run(chunk, chunk.run_of(parts), start, chunk.marks.parts() > 1)
+    }
+
+    /// Enqueues the copies of these bytes of a chunk's run, which begin `start` bytes into the block. Returns the submission index of
+    /// the last one, 0 for none.
+    fn enqueue_run(
+        &self,
+        chunk: &StagedChunk<B>,
+        run: Range<usize>,
+        start: usize,
+        has_event: bool,
+    ) -> Result<u64> {
+        let TransferState { timeline, operation, .. } = self.state;
+        let block = chunk.staging.memory();
+        let (host, pinned) = block.endpoint();
+        let first = chunk.piece.dst + run.start;
+        let shares: SmallVec<[_; 1]> = self.device_side.shares(first..first + run.len()).collect();
+        let mut last = 0;
+        for shares in shares.chunks(TUNING.arrays_of_a_copy) {
+            // The whole of both: a repeated use is cheap to note, and no other work uses the block meanwhile.
+            let writes = shares.iter().map(|share| Access::write(share.memory, share.whole.clone()));
+            let accesses: SmallVec<[_; 2]> =
+                iter::once(Access::read(block, 0..block.len())).chain(writes).collect();
+            let submitted = timeline.submit(operation, &accesses, |sink| {
+                shares.iter().try_for_each(|Share { memory, at, run, .. }| {
+                    let (device, space) = memory.endpoint();
+                    let from = (host + (start + run.start - first) as u64, pinned);
+                    let region = CopyRegion::linear(from, (device + *at as u64, space), run.len());
+                    split_at_boundaries(&region, memory.boundaries(), &mut |region| {
+                        // SAFETY: the block and the device's memory are alive and ordered by their access logs; both have these
+                        // bytes, and threads fill other parts of the block.
+                        unsafe { sink.copy(region) }
+                    })
+                })
+            })?;
+            last = submitted.submission;
+            self.state.has_enqueued(last, has_event);
+        }
+        Ok(last)
     }
 }
