@@ -9,7 +9,7 @@ use crate::{Failure, SubmissionId, process};
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    fmt,
+    fmt, iter,
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
@@ -44,13 +44,12 @@ pub static POISONED: PoisonTable = PoisonTable::new();
 
 /// Bytes that failed work was to write.
 ///
-/// An entry replaces older entries for the same addresses. Reallocated memory is used after its earlier owner, so the
-/// last entry belongs to the youngest allocation. The table is therefore never larger than the memory.
+/// An entry replaces older ones of the same owner, and stands beside those of others: work of a former owner of the addresses may fail
+/// after that of the present one. What is written anew is written for all of them.
 pub struct PoisonTable {
     /// Whether there is any entry. The only thing that is read while nothing has failed.
     is_any: AtomicBool,
-    /// By the address of the first byte. No two entries overlap.
-    entries: Mutex<BTreeMap<u64, Entry>>,
+    entries: Mutex<Entries>,
     /// The process that the entries belong to. A forked child begins without any.
     process: AtomicU64,
 }
@@ -58,12 +57,30 @@ pub struct PoisonTable {
 /// How often a forked child tries to have a lock that a thread of its parent's may have held.
 const TRIES: usize = 1000;
 
+/// By the address of the first byte. No two entries overlap.
+type Ranges = BTreeMap<u64, Entry>;
+
+struct Entries {
+    owned: BTreeMap<u64, Ranges>,
+    /// Those of foreign memory, which concern every owner.
+    foreign: Ranges,
+}
+
 #[derive(Clone)]
 struct Entry {
     end: u64,
     owner: u64,
-    is_foreign: bool,
     failure: Arc<Failure>,
+}
+
+impl Entries {
+    const fn new() -> Self {
+        Self { owned: BTreeMap::new(), foreign: BTreeMap::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.owned.is_empty() && self.foreign.is_empty()
+    }
 }
 
 impl PoisonTable {
@@ -71,7 +88,7 @@ impl PoisonTable {
     pub const fn new() -> Self {
         Self {
             is_any: AtomicBool::new(false),
-            entries: Mutex::new(BTreeMap::new()),
+            entries: Mutex::new(Entries::new()),
             process: AtomicU64::new(0),
         }
     }
@@ -86,15 +103,17 @@ impl PoisonTable {
     /// Notes that the bytes of a use were to be written by work that failed.
     ///
     /// # Safety
-    /// The bytes of the use belong to its owner. Their entry replaces entries of other owners, whose bytes could be read
-    /// without the error then.
+    /// The bytes of the use belong to its owner. Their entry replaces those that the owner, or any owner of foreign memory, has for them.
     #[cold]
     pub unsafe fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
         let range = used.range();
         let Some(mut entries) = self.lock().filter(|_| !range.is_empty()) else { return };
-        cut(&mut entries, &range, |_| true);
-        let (owner, is_foreign, failure) = (used.owner, used.is_foreign, failure.clone());
-        entries.insert(range.start, Entry { end: range.end, owner, is_foreign, failure });
+        let ranges = match used.is_foreign {
+            true => &mut entries.foreign,
+            false => entries.owned.entry(used.owner).or_default(),
+        };
+        cut(ranges, &range, |_| true);
+        ranges.insert(range.start, Entry { end: range.end, owner: used.owner, failure: failure.clone() });
         self.is_any.store(true, Ordering::Relaxed);
     }
 
@@ -124,20 +143,27 @@ impl PoisonTable {
     #[cold]
     pub fn find(&self, used: &MemoryUse) -> Option<(Range<u64>, Arc<Failure>)> {
         let (range, entries) = (used.range(), self.lock()?);
-        let before = entries.range(..range.start).next_back();
-        let inside = entries.range(range.start..range.end.max(range.start));
-        before
-            .into_iter()
-            .chain(inside)
-            .filter(|(_, entry)| entry.owner == used.owner || entry.is_foreign || used.is_foreign)
+        let owners = match used.is_foreign {
+            true => entries.owned.range(..),
+            false => entries.owned.range(used.owner..=used.owner),
+        };
+        let found = iter::once(&entries.foreign).chain(owners.map(|(_, ranges)| ranges)).flat_map(|ranges| {
+            let before = ranges.range(..range.start).next_back();
+            before.into_iter().chain(ranges.range(range.start..range.end.max(range.start)))
+        });
+        found
             .map(|(start, entry)| ((*start).max(range.start)..entry.end.min(range.end), &entry.failure))
-            .find(|(bytes, _)| !bytes.is_empty())
+            .filter(|(bytes, _)| !bytes.is_empty())
+            .min_by_key(|(bytes, _)| bytes.start)
             .map(|(bytes, failure)| (bytes, failure.clone()))
     }
 
     /// Number of entries, for tests.
     pub fn len(&self) -> usize {
-        self.lock().map_or(0, |entries| entries.len())
+        let count = |entries: MutexGuard<'_, Entries>| {
+            entries.foreign.len() + entries.owned.values().map(Ranges::len).sum::<usize>()
+        };
+        self.lock().map_or(0, count)
     }
 
     /// Whether there are no entries.
@@ -147,14 +173,19 @@ impl PoisonTable {
 
     fn remove(&self, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
         let Some(mut entries) = self.lock() else { return };
-        cut(&mut entries, range, concerns);
+        let Entries { owned, foreign } = &mut *entries;
+        cut(foreign, range, &concerns);
+        owned.retain(|_, ranges| {
+            cut(ranges, range, &concerns);
+            !ranges.is_empty()
+        });
         if entries.is_empty() {
             self.is_any.store(false, Ordering::Relaxed);
         }
     }
 
     /// The entries. `None` in a forked child whose parent held the lock when it forked: it is never released.
-    fn lock(&self) -> Option<MutexGuard<'_, BTreeMap<u64, Entry>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Entries>> {
         let forks = process::forks();
         if self.process.load(Ordering::Relaxed) == forks {
             return Some(self.entries.lock().unwrap_or_else(PoisonError::into_inner));
@@ -168,7 +199,7 @@ impl PoisonTable {
             }
         })?;
         if self.process.swap(forks, Ordering::Relaxed) != forks {
-            entries.clear();
+            *entries = Entries::new();
             self.is_any.store(false, Ordering::Relaxed);
         }
         Some(entries)
@@ -188,7 +219,7 @@ impl fmt::Debug for PoisonTable {
 }
 
 /// Removes the range from the entries that overlap it; their bytes outside the range stay.
-fn cut(entries: &mut BTreeMap<u64, Entry>, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
+fn cut(entries: &mut Ranges, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
     if range.is_empty() {
         return;
     }
@@ -321,18 +352,23 @@ mod tests {
     }
 
     #[test]
-    fn the_last_entry_replaces_earlier_ones() {
+    fn entries_replace_those_of_their_owner_alone() {
         let table = PoisonTable::new();
-        poison(&table, &used(1, 100..200), &failure("a"));
         poison(&table, &used(2, 150..250), &failure("b"));
-        assert_eq!(found(&table, &used(1, 0..300)), Some((100..150, "a".into())));
+        // Work of a former owner, which fails after it.
+        poison(&table, &used(1, 100..200), &failure("a"));
+        assert_eq!(found(&table, &used(1, 0..300)), Some((100..200, "a".into())));
         assert_eq!(found(&table, &used(2, 0..300)), Some((150..250, "b".into())));
+        poison(&table, &used(1, 150..160), &failure("c"));
+        assert_eq!(found(&table, &used(1, 150..300)), Some((150..160, "c".into())));
         forget(&table, 1, &(0..300));
         assert_eq!(table.len(), 1);
         let foreign = MemoryUse { is_foreign: true, ..used(9, 240..260) };
         assert_eq!(found(&table, &foreign), Some((240..250, "b".into())), "it may be the same memory");
-        poison(&table, &foreign, &failure("c"));
-        assert_eq!(found(&table, &used(2, 245..246)), Some((245..246, "c".into())));
+        clear(&table, &(240..250));
+        poison(&table, &foreign, &failure("d"));
+        assert_eq!(found(&table, &used(2, 245..246)), Some((245..246, "d".into())));
+        assert_eq!(found(&table, &used(7, 0..300)), Some((240..260, "d".into())));
         forget(&table, 2, &(0..300));
         forget(&table, 9, &(0..300));
         assert!(!table.is_any());
@@ -352,23 +388,22 @@ mod tests {
             match random(3) {
                 0 => {
                     poison(&table, &used(owner, range.clone()), &failure(&step.to_string()));
-                    model.extend(range.map(|byte| (byte, (owner, step.to_string()))));
+                    model.extend(range.map(|byte| ((owner, byte), step.to_string())));
                 }
                 1 => {
                     clear(&table, &range);
-                    range.for_each(|byte| drop(model.remove(&byte)));
+                    model.retain(|(_, byte), _| !range.contains(byte));
                 }
                 _ => {
                     forget(&table, owner, &range);
-                    model.retain(|byte, entry| !range.contains(byte) || entry.0 != owner);
+                    model.retain(|(of, byte), _| !range.contains(byte) || *of != owner);
                 }
             }
             assert_eq!(table.is_any(), !model.is_empty());
             for byte in 0..80 {
                 for owner in 1..4 {
-                    let expected = model.get(&byte).filter(|entry| entry.0 == owner);
                     let found = found(&table, &used(owner, byte..byte + 1));
-                    assert_eq!(found.map(|(_, work)| work), expected.map(|entry| entry.1.clone()));
+                    assert_eq!(found.map(|(_, work)| work).as_ref(), model.get(&(owner, byte)));
                 }
             }
         }
