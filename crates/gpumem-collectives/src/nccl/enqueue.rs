@@ -287,7 +287,17 @@ impl<B: Backend> ReadyRank<'_, B> {
             link.changed.notify_all();
             return Err(link.device.core_by(crate::KEY).error(operation, failed));
         }
-        let submission = submitted?;
+        let submission = match submitted {
+            Ok(submission) => submission,
+            // It took place with what failed work was to write, or nothing can wait for it.
+            Err(error) => {
+                let cause = CollectiveCause::PeerLost { rank: link.rank, why: error.to_string() };
+                let _ = link.fail(&mut state, &called, &own.writes(), None, &cause);
+                drop(state);
+                link.changed.notify_all();
+                return Err(error);
+            }
+        };
         link.last.note(timeline, submission);
         let timeline = timeline.clone();
         state.pending.push_back(Pending { called, timeline, submission, writes: own.writes() });

@@ -6,8 +6,8 @@ use super::{
     queue::Queue,
 };
 use gpumem_core::{
-    Backend, CopyRegion, Error, ErrorKind, MemoryUses, NotRecorded, RawStream, Result, Stream as _,
-    SubmissionId, with_uses,
+    Backend, CopyRegion, Error, ErrorKind, Failure, MemoryUses, NotRecorded, POISONED, RawStream, Result,
+    Stream as _, SubmissionId, with_uses,
 };
 use std::sync::Arc;
 
@@ -66,13 +66,23 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
 
     #[inline(always)]
     fn enqueue<R>(&self, enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>) -> Result<Submitted<R>> {
+        self.enqueue_if(|| self.refuse_poisoned_meanwhile(), enqueue)
+    }
+
+    /// As [`enqueue`](Self::enqueue), if `check` allows it once everything that the work depends on has been waited for.
+    #[inline(always)]
+    fn enqueue_if<R>(
+        &self,
+        check: impl FnOnce() -> Result<()>,
+        enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>,
+    ) -> Result<Submitted<R>> {
         let Self { timeline, operation, accesses, .. } = *self;
         let begun = timeline.begin_submission(operation, accesses)?;
         let (submission, is_lent) = (begun.submission, begun.is_lent);
         let uses = Uses { accesses, submission: SubmissionId { stream: timeline.id(), submission } };
         let told: Option<&dyn MemoryUses> = if timeline.survives_faults() { Some(&uses) } else { None };
         let enqueue = |raw: &_, submission| {
-            self.refuse_poisoned_meanwhile()?;
+            check()?;
             // SAFETY: the caller has listed all memory that the work uses in the accesses.
             unsafe { with_uses(told, || enqueue(&Sink::Stream(raw, &timeline.counters), submission)) }
         };
@@ -202,10 +212,23 @@ impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
     }
 
     /// Notes the uses of the work, which has been enqueued, or part of it. Returns its submission index.
-    /// Returns the error of the driver, and that of a device that has been reset meanwhile.
+    /// Returns the error of the driver, that of a device that has been reset meanwhile, and [`Poisoned`](ErrorKind::Poisoned) if what
+    /// the work reads turns out to be. The work has taken place all the same, so what it was to write is poisoned then.
     #[inline]
     pub fn note(self) -> Result<u64> {
-        self.admitted.enqueue(|_, _| Ok(())).map(|submitted| submitted.submission)
+        let noted = self.admitted.enqueue_if(|| Ok(()), |_, _| Ok(()));
+        let noted = noted.and_then(|noted| self.admitted.refuse_poisoned_meanwhile().map(|()| noted));
+        noted.map(|noted| noted.submission).inspect_err(|error| self.poison(error))
+    }
+
+    #[cold]
+    fn poison(&self, error: &Error) {
+        let Admitted { timeline, operation, accesses, .. } = self.admitted;
+        let failure = Arc::new(Failure::new(operation, timeline.context.name(), error.kind().to_string()));
+        for Access { memory, extent, .. } in accesses.iter().filter(|access| access.write) {
+            // SAFETY: the extent is the allocation's own.
+            unsafe { POISONED.poison(&memory.used(extent, true), &failure) };
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub struct RawParts<'a> {
     pub addresses: &'a [u64],
 }
 
-/// Notes the use of the arrays when the foreign work has been enqueued, also if that panics.
+/// Notes the use of the arrays also if the code that enqueues the foreign work panics.
 struct Noting<'a, 'b, B: Backend> {
     timeline: &'a Arc<Timeline<B>>,
     lent: Option<LentStream<'a, 'b, B>>,
@@ -85,7 +85,8 @@ impl<B: Backend> Stream<B> {
     /// [`Overlap`](gpumem_core::ErrorKind::Overlap) for an array that is written and named by a second handle too, or that
     /// another thread lends to such work,
     /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, and
-    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. `body` has not run then.
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. `body` has not run then, unless the failure came
+    /// to light after it; the arrays named for writing are poisoned in that case.
     pub unsafe fn raw_scope<R>(
         &self,
         arrays: &[RawAccess<'_, B>],
@@ -100,7 +101,7 @@ impl<B: Backend> Stream<B> {
         let timeline = self.timeline();
         let lent = timeline.admit(Work::Foreign, "raw_scope", &accesses)?.lend()?;
         let parts = RawParts { stream: lent.handle, addresses: &addresses };
-        let noting = Noting { timeline, lent: Some(lent) };
+        let mut noting = Noting { timeline, lent: Some(lent) };
         // Work that is enqueued through the backend is checked as the library's own is. It is one submission: once part of
         // it has failed, the rest does not run.
         let survives_faults = timeline.survives_faults();
@@ -109,7 +110,9 @@ impl<B: Backend> Stream<B> {
         let uses = Uses { accesses: &accesses, submission };
         // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).
         let value = unsafe { with_uses(survives_faults.then_some(&uses as _), || body(parts)) };
-        drop(noting);
-        Ok(value)
+        match noting.lent.take().map(LentStream::note) {
+            Some(Err(error)) => Err(error),
+            _ => Ok(value),
+        }
     }
 }

@@ -454,3 +454,39 @@ fn a_check_names_the_ranks_whose_blocks_do_not_fit() {
         thread::scope(|scope| (0..3).for_each(|rank| drop(scope.spawn(move || call(rank)))));
     }
 }
+
+/// The library has been called when what it reads turns out to be bad: what it has written is bad too, also where it was before.
+#[test]
+fn a_source_that_fails_during_the_call_fails_the_result() {
+    let _alone = alone();
+    let options = Options::new().timeout(Duration::from_secs(30)).concurrent(true);
+    let devices = [concurrent(), concurrent()];
+    let [first, second] = [(); 2].map(|()| Communicator::all_with(&devices, &options).unwrap());
+    let streams = [devices[0].stream().unwrap(), devices[1].stream().unwrap()];
+    let mut x = streams[0].to_device(&[1_i32; 4]).unwrap();
+    let mut y = streams[0].to_device(&[42_i32; 4]).unwrap();
+    let other = streams[1].to_device(&[10_i32; 4]).unwrap();
+    let mut sum = streams[1].to_device(&[42_i32; 4]).unwrap();
+    // The other rank does not come.
+    first[0].on(&streams[0]).all_reduce(InPlace, &mut x, Sum).unwrap();
+    let planted = plant(Fault::WaitingCalls);
+    let called = thread::scope(|scope| {
+        let call = scope.spawn(|| second[0].on(&streams[0]).all_reduce(&x, &mut y, Sum));
+        let began = Instant::now();
+        while second[0].recent().is_empty() && began.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // Most of the time it is in the library by now; else it is refused there.
+        thread::sleep(Duration::from_millis(100));
+        first[0].abort();
+        let _ = second[1].on(&streams[1]).all_reduce(&other, &mut sum, Sum);
+        call.join().unwrap()
+    });
+    drop(planted);
+    assert!(called.unwrap_err().is_poisoned());
+    let _ = streams[0].synchronize();
+    match y.copy_to_host() {
+        Ok(unwritten) => assert_eq!(unwritten.to_vec(), [42; 4]),
+        Err(error) => assert!(error.is_poisoned(), "{error}"),
+    }
+}
