@@ -306,7 +306,7 @@ impl<B: Backend> Loaded<B> {
         let ArgumentCollector { arguments, accesses, host, constants } = collected;
         // Until the launch is enqueued no other thread may write other constants.
         let written = match constants.fill() {
-            Some(fill) => Some(fill.write(timeline, accesses)?),
+            Some(fill) => Some(fill.write(host.device(), timeline, accesses)?),
             None => None,
         };
         host.launch(accesses, |accesses| {

@@ -25,7 +25,7 @@ where
     let mut out = unwritten::<R, B>(stream, x.shape())?;
     if !out.is_empty() {
         let key = TypeId::of::<Key<(T, R, F)>>();
-        let kernel = KernelDef::load_once(stream.device(), key, kernels::map::<T, R, F>)?;
+        let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, kernels::map::<T, R, F>)?;
         kernel.launch(stream, &config_for_items(out.len(), GROUP), (x, &mut out))?;
     }
     Ok(out)
@@ -70,7 +70,7 @@ where
     if !out.is_empty() {
         let key = TypeId::of::<Key<(S::Elem, X::Elem, R, F)>>();
         let declare = kernels::zip_map::<S::Elem, X::Elem, R, F>;
-        let kernel = KernelDef::load_once(stream.device(), key, declare)?;
+        let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, declare)?;
         let dims = config_for_items(out.len(), GROUP);
         kernel.launch(stream, &dims, (&first.view(), &second.view(), &mut out))?;
     }

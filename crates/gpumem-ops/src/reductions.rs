@@ -82,7 +82,8 @@ where
 {
     let mut out = unwritten::<A, B>(stream, shape)?;
     let key = TypeId::of::<(Pass, T, A, First, Join)>();
-    let kernel = KernelDef::load_once(stream.device(), key, kernels::reduce::<T, A, First, Join>)?;
+    let kernel =
+        KernelDef::load_once_by(crate::KEY, stream.device(), key, kernels::reduce::<T, A, First, Join>)?;
     let dims = rows(out.len(), lanes);
     kernel.launch(stream, &dims, (x, &mut out, Value(start), line.length as u64, line.inner as u64))?;
     Ok(out)
@@ -250,7 +251,7 @@ where
     type Last<T> = Cast<<T as Summable>::Divided, <T as Summable>::Mean>;
     struct Key<T>(std::marker::PhantomData<fn(T)>);
     let declare = kernels::divide::<T::Accumulator, T::Divided, T::Mean, First<T>, Last<T>>;
-    let kernel = KernelDef::load_once(stream.device(), TypeId::of::<Key<T>>(), declare)?;
+    let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), TypeId::of::<Key<T>>(), declare)?;
     let mut means = unwritten::<T::Mean, B>(stream, &target.shape)?;
     let (dims, count) = (config_for_items(means.len(), GROUP), T::divisor(target.line.length));
     kernel.launch(stream, &dims, (&sums, &mut means, Value(count)))?;
@@ -319,7 +320,8 @@ where
 {
     struct Key<T>(std::marker::PhantomData<fn(T)>);
     let key = TypeId::of::<Key<(T, Before)>>();
-    let kernel = KernelDef::load_once(stream.device(), key, kernels::reduce_index::<T, Before>)?;
+    let kernel =
+        KernelDef::load_once_by(crate::KEY, stream.device(), key, kernels::reduce_index::<T, Before>)?;
     let mut line = target.line;
     let mut known: Option<(DeviceArray<T, IxDyn, B>, DeviceArray<u64, IxDyn, B>)> = None;
     let none = stream.uninit_array::<u64, _>(0)?.fill(0)?;

@@ -66,7 +66,7 @@ where
         true => TypeId::of::<Key<(T, A, R, bool)>>(),
         false => TypeId::of::<Key<(T, A, R)>>(),
     };
-    let kernel = KernelDef::load_once(stream.device(), key, || match in_tiles {
+    let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, || match in_tiles {
         true => kernels::scan_tiles::<T, A, R, Cast<T, A>, Cast<A, R>>(),
         false => kernels::scan_columns::<T, A, R, Cast<T, A>, Cast<A, R>>(),
     })?;

@@ -6,6 +6,7 @@ mod common;
 use common::{double, host, is_clean};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use gpumem_host::HostOptions;
+use gpumem_kernel::{ConstantArray, In, Own, config_for_items};
 use gpumem_runtime::{
     Device, DeviceArray,
     memory::{Exhausted, LimitingResource, ReclaimHook, named},
@@ -19,7 +20,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 const MEMORY: usize = 8 << 20;
@@ -302,4 +303,51 @@ fn hooks_are_forgotten_and_own_their_device() {
     let (hook, asked) = counting(&device, true);
     std::mem::forget(hook);
     assert!(is_out(bytes(&device, 64)) && calls(&asked) == 16);
+}
+
+#[gpumem::kernel]
+fn weigh(weights: ConstantArray<u32, 1>, y: Own<u32>) {
+    y[own()] = weights[0];
+}
+
+/// Constants are sent through page-locked memory. Who gives it may launch the same kernel with others.
+#[test]
+fn a_hook_launches_the_kernel_that_needs_memory() {
+    let (sender, ended) = mpsc::channel();
+    // A thread of its own: one that waits for itself does not end.
+    thread::spawn(move || {
+        let (device, _raw) = double(HostOptions::new());
+        let pinned = device.memory_resource(MemoryKind::Pinned).unwrap();
+        device
+            .set_memory_resource(MemoryKind::Pinned, Arc::new(LimitingResource::new(pinned, 1 << 20)))
+            .unwrap();
+        let kernel = weigh().load(&device).unwrap();
+        let held = Arc::new(Mutex::new(Some(device.pinned_array::<u8, _>((1 << 20) - 4096).unwrap())));
+        let launch = {
+            let (kernel, device) = (kernel.clone(), device.clone());
+            move |weight: u32| {
+                let stream = device.stream()?;
+                let mut y = stream.device_array::<u32, _>(4)?;
+                kernel.launch(&stream, &config_for_items(4, 4), (In(&[weight]), &mut y))?;
+                y.copy_to_host()
+            }
+        };
+        let nested = Arc::new(Mutex::new(None));
+        let hook = {
+            let (launch, nested) = (launch.clone(), nested.clone());
+            device.on_exhaustion(move |_| {
+                let Some(array) = held.lock().unwrap().take() else { return false };
+                drop(array);
+                *nested.lock().unwrap() = Some(launch(1));
+                true
+            })
+        };
+        let outer = launch(7);
+        drop(hook);
+        let nested = nested.lock().unwrap().take();
+        sender.send((outer, nested)).unwrap();
+    });
+    let (outer, nested) = ended.recv_timeout(Duration::from_secs(120)).unwrap();
+    assert_eq!(outer.unwrap().to_vec(), [7; 4]);
+    assert_eq!(nested.expect("the hook is asked").unwrap().to_vec(), [1; 4]);
 }

@@ -373,7 +373,9 @@ impl Drop for Ending<'_> {
 fn a_child_asks_for_what_other_threads_hold() {
     let device = Device::open("host").unwrap();
     let things = Things::new(&device);
-    let kept = || device.kept::<u8>(TypeId::of::<u8>(), || Ok(1));
+    // SAFETY: the value holds nothing.
+    let key = unsafe { gpumem_runtime::internal::Key::new() };
+    let kept = || device.kept_by::<u8>(key, TypeId::of::<u8>(), || Ok(1));
     let kind = gpumem::MemoryKind::Device;
     let tracking = TrackingResource::new(std::sync::Arc::new(Pool::new(
         device.driver_memory(),

@@ -23,7 +23,7 @@ impl<B: Backend> DeviceOrder<B> {
         // Two communicators that are made at once must find one. The device's table has a lock of its own, within this
         // one.
         let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        device.kept(TypeId::of::<Self>(), || Ok(Arc::new(Self(Mutex::new(None)))))
+        device.kept_by(crate::KEY, TypeId::of::<Self>(), || Ok(Arc::new(Self(Mutex::new(None)))))
     }
 
     pub(super) fn begin(&self) -> MutexGuard<'_, Last<B>> {

@@ -7,9 +7,8 @@ use gpumem_core::{
 };
 use gpumem_runtime::{
     Device, Layout, Order, ToDevice,
-    internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, may_block, upload},
+    internal::{Access, Allocation, AllocationRef, ArrayRef, StagedBytes, Timeline, may_block},
 };
-use ndarray::ArrayView1;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
@@ -42,6 +41,23 @@ impl<B: Backend> Constants<B> {
 
     fn over(memory: AllocationRef<B>) -> Self {
         Self { memory, written: Mutex::new(None) }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Option<Vec<u8>>>> {
+        match self.written.try_lock() {
+            Some(written) => Ok(written),
+            None => {
+                // Who has the lock may wait for the body of a kernel: none waits for it.
+                may_block(OPERATION)?;
+                Ok(self.written.lock())
+            }
+        }
+    }
+
+    /// Whether the contents begin with these bytes.
+    fn has(&self, contents: &Option<Vec<u8>>, bytes: &[u8]) -> bool {
+        contents.as_ref().is_some_and(|contents| contents.starts_with(bytes))
+            && !self.memory.is_poisoned(&(0..bytes.len()))
     }
 }
 
@@ -100,34 +116,37 @@ impl<'a, B: Backend> ConstantWrite<'a, B> {
     /// no other launch writes it.
     pub(crate) fn write(
         self,
+        device: &Device<B>,
         timeline: &Arc<Timeline<B>>,
         accesses: &mut SmallVec<[Access<'a, B>; 8]>,
-    ) -> Result<MutexGuard<'a, Option<Vec<u8>>>> {
+    ) -> Result<WrittenConstants<'a, B>> {
         let Self { constants, bytes } = self;
-        let mut written = match constants.written.try_lock() {
-            Some(written) => written,
-            None => {
-                // Who has the lock may wait for the body of a kernel: none waits for it.
-                may_block(OPERATION)?;
-                constants.written.lock()
-            }
-        };
-        let is_there = written.as_ref().is_some_and(|written| written.starts_with(&bytes))
-            && !constants.memory.is_poisoned(&(0..bytes.len()));
-        let used = 0..bytes.len();
-        if !is_there {
-            // If it fails half-way, the contents are unknown.
-            *written = None;
-            let layout = Layout::packed(&[bytes.len()], 1, Order::C)
-                .map_err(|error| Error::new("", OPERATION, error))?;
-            let place = ArrayRef::new(&constants.memory, &layout);
-            let view = ArrayView1::from(&bytes[..]);
-            upload(timeline, OPERATION, &view, place, Upload::Staged, None)?;
-            *written = Some(bytes);
+        accesses.push(Access::read(&constants.memory, 0..bytes.len()));
+        let contents = constants.lock()?;
+        if constants.has(&contents, &bytes) {
+            return Ok(WrittenConstants { _contents: contents, _staged: None });
         }
-        accesses.push(Access::read(&constants.memory, used));
-        Ok(written)
+        drop(contents);
+        // Not under the lock: the memory may be the user's, whose code may launch this kernel.
+        let staged = StagedBytes::new(crate::KEY, device, OPERATION, &bytes)?;
+        let layout =
+            Layout::packed(&[bytes.len()], 1, Order::C).map_err(|error| Error::new("", OPERATION, error))?;
+        let mut contents = constants.lock()?;
+        if !constants.has(&contents, &bytes) {
+            // If it fails half-way, the contents are unknown.
+            *contents = None;
+            staged.send(crate::KEY, timeline, OPERATION, ArrayRef::new(&constants.memory, &layout))?;
+            *contents = Some(bytes);
+        }
+        Ok(WrittenConstants { _contents: contents, _staged: Some(staged) })
     }
+}
+
+/// Constant memory that a launch is about to read, and no other one writes meanwhile.
+pub(crate) struct WrittenConstants<'a, B: Backend> {
+    _contents: MutexGuard<'a, Option<Vec<u8>>>,
+    /// Dropped after the lock.
+    _staged: Option<StagedBytes<B>>,
 }
 
 impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<ConstantArray<T, N>, B>

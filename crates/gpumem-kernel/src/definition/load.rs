@@ -12,7 +12,7 @@ use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
     KernelSource, Lowering, Result,
 };
-use gpumem_runtime::Device;
+use gpumem_runtime::{Device, internal::Key};
 use std::any::TypeId;
 
 impl<P: Parameters> KernelDef<P> {
@@ -39,7 +39,8 @@ impl<P: Parameters> KernelDef<P> {
 
     /// Returns the kernel that the device keeps under `key`, or loads what `declare` returns, and keeps that.
     #[doc(hidden)] // for the library's own kernels
-    pub fn load_once<B: Backend>(
+    pub fn load_once_by<B: Backend>(
+        access: Key,
         device: &Device<B>,
         key: TypeId,
         declare: impl FnOnce() -> Self,
@@ -47,7 +48,7 @@ impl<P: Parameters> KernelDef<P> {
     where
         P: 'static,
     {
-        device.kept(key, || {
+        device.kept_by(access, key, || {
             let declaration = declare();
             let loaded = declaration.load_on(device, false);
             loaded.map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(declaration.shown()))

@@ -1,6 +1,7 @@
 //! Values that a device keeps for later calls: loaded kernels of the library's own.
 
 use super::Device;
+use crate::key::Key;
 use gpumem_core::{Backend, Result};
 use parking_lot::Mutex;
 use std::{
@@ -29,14 +30,16 @@ impl<B: Backend> Device<B> {
     /// Returns the error of `make`; nothing is kept then. Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child
     /// of the process that opened the device.
     #[doc(hidden)]
-    pub fn kept<V: Clone + Send + Sync + 'static>(
+    pub fn kept_by<V: Clone + Send + Sync + 'static>(
         &self,
+        _: Key,
         key: TypeId,
         make: impl FnOnce() -> Result<V>,
     ) -> Result<V> {
         self.core().check_process("load")?;
         let values = &self.0.kept.0;
         if let Some(value) = values.lock().get(&key).and_then(|value| value.downcast_ref::<V>()) {
+            // Values of the library's: a clone takes no lock.
             return Ok(value.clone());
         }
         // Not under the lock: compiling takes long. Two threads may both make one; the last stays.

@@ -38,6 +38,7 @@ mod route;
 mod scoped;
 #[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod sides;
+#[allow(missing_docs, reason = "for the other crates of gpumem, not for users")]
 mod single_block;
 mod staged;
 mod state;
@@ -60,6 +61,7 @@ pub use route::Route;
 pub(crate) use scoped::download_in_scope;
 pub use sides::ArrayRef;
 use sides::{Direction, Producers};
+pub use single_block::StagedBytes;
 pub use state::Progress;
 pub(crate) use state::ProgressFn;
 pub use torn::abort;

@@ -12,7 +12,7 @@ use super::{
     store_policy::{StorePolicy, copy_run},
     torn::{note_torn, note_written},
 };
-use crate::device::AllocationRef;
+use crate::{Device, device::AllocationRef, key::Key};
 use gpumem_core::{Backend, CopyRegion, Result};
 use gpumem_memory::track::{Access, Timeline};
 use smallvec::SmallVec;
@@ -64,8 +64,14 @@ fn send<B: Backend>(
         // SAFETY: the block is at least as long as the elements, and no other code uses these bytes of it: earlier uses
         // are over, and the copies of this transfer read other bytes.
         unsafe { copy_run(piece.as_ptr(), into.as_ptr().add(here.start), piece.len(), stores) };
-        let enqueued =
-            enqueue(timeline, operation, (destination, extent.start), block, &here, Direction::HostToDevice);
+        let enqueued = enqueue(
+            timeline,
+            operation,
+            (destination.memory, extent.start),
+            block,
+            &here,
+            Direction::HostToDevice,
+        );
         last = enqueued.inspect_err(|error| {
             if last > 0 {
                 note_torn(operation, destination, error);
@@ -74,6 +80,38 @@ fn send<B: Backend>(
     }
     note_written(timeline, destination);
     Ok(last)
+}
+
+/// Bytes in a block, to be sent while a lock is held: to make them may run code of the user's, which gives page-locked memory, and so
+/// may to drop them; to send them does not.
+#[derive(Debug)]
+pub struct StagedBytes<B: Backend> {
+    staging: Staging<B>,
+    len: usize,
+}
+
+impl<B: Backend> StagedBytes<B> {
+    pub fn new(_: Key, device: &Device<B>, operation: &'static str, bytes: &[u8]) -> Result<Self> {
+        let staging = Staging::take(device, operation, bytes.len())?;
+        let into = staging.host(operation)?;
+        // SAFETY: the block is at least as long as the bytes, and nothing uses it yet.
+        unsafe { copy_run(bytes.as_ptr(), into.as_ptr(), bytes.len(), StorePolicy::Temporal) };
+        Ok(Self { staging, len: bytes.len() })
+    }
+
+    /// Enqueues the copy to the place, which is as long and packed.
+    pub fn send(
+        &self,
+        _: Key,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        place: ArrayRef<'_, B>,
+    ) -> Result<()> {
+        let (block, start) = (self.staging.memory(), place.layout.offset());
+        enqueue(timeline, operation, (place.memory, start), block, &(0..self.len), Direction::HostToDevice)?;
+        note_written(timeline, place);
+        Ok(())
+    }
 }
 
 /// Copies a run into memory of the caller.
@@ -102,8 +140,14 @@ unsafe fn through_block<B: Backend>(
             bytes.min((at * TUNING.single_block_growth).max(TUNING.single_block_first))
         };
         at = piece.end;
-        let submission =
-            enqueue(timeline, operation, (source, extent.start), block, &piece, Direction::DeviceToHost);
+        let submission = enqueue(
+            timeline,
+            operation,
+            (source.memory, extent.start),
+            block,
+            &piece,
+            Direction::DeviceToHost,
+        );
         enqueued = submission.map(|submission| {
             if at < bytes {
                 // Without its own event the piece is waited for together with later ones: slow, not wrong.
@@ -139,20 +183,20 @@ unsafe fn through_block<B: Backend>(
 fn enqueue<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    (array_ref, start): (ArrayRef<'_, B>, usize),
+    (memory, start): (&AllocationRef<B>, usize),
     block: &AllocationRef<B>,
     piece: &Range<usize>,
     direction: Direction,
 ) -> Result<u64> {
     let run = start + piece.start..start + piece.end;
-    let ((device, space), (host, pinned)) = (array_ref.memory.endpoint(), block.endpoint());
+    let ((device, space), (host, pinned)) = (memory.endpoint(), block.endpoint());
     let (device, host) = ((device + run.start as u64, space), (host + piece.start as u64, pinned));
     let (from, to, accesses) = match direction {
         Direction::HostToDevice => {
-            (host, device, [Access::read(block, piece.clone()), Access::write(array_ref.memory, run)])
+            (host, device, [Access::read(block, piece.clone()), Access::write(memory, run)])
         }
         Direction::DeviceToHost => {
-            (device, host, [Access::read(array_ref.memory, run), Access::write(block, piece.clone())])
+            (device, host, [Access::read(memory, run), Access::write(block, piece.clone())])
         }
     };
     let region = CopyRegion::linear(from, to, piece.len());
