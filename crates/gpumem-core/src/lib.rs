@@ -42,6 +42,7 @@ mod poison;
 mod pressure;
 pub mod process;
 mod stream;
+pub mod user_code;
 
 pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
 pub use backend::{Backend, DriverDevice, DriverModule, Event, ExecutableGraph, GraphNode, Stream};

@@ -35,7 +35,7 @@ impl<'a> ContextGuard<'a> {
         // they pushed.
         let status = unsafe { self.api.cuCtxPopCurrent_v2(&mut ours) };
         if !status.is_success() {
-            tracing::warn!("the caller's CUDA context could not be made current again: {status}");
+            gpumem_core::tell!(warn: "the caller's CUDA context could not be made current again: {status}");
         }
     }
 }

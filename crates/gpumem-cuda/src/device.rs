@@ -271,7 +271,7 @@ impl Owner {
         destroy: impl FnOnce(&DriverApi) -> Status,
     ) {
         if let Err(error) = self.destroy(operation, destroy) {
-            tracing::warn!(%error, "a handle could not be destroyed");
+            gpumem_core::tell!(warn: %error, "a handle could not be destroyed");
         }
     }
 }

@@ -125,7 +125,7 @@ impl Drop for Program {
             // SAFETY: the program is ours and is not used again.
             let status = unsafe { self.api.nvrtcDestroyProgram(&mut self.raw) };
             if !status.is_success() {
-                tracing::warn!("an NVRTC program could not be destroyed: {}", name(status));
+                gpumem_core::tell!(warn: "an NVRTC program could not be destroyed: {}", name(status));
             }
         }
     }

@@ -131,7 +131,7 @@ impl Drop for Retained {
         // SAFETY: releases the count that `new` took.
         let status = unsafe { self.api.cuDevicePrimaryCtxRelease_v2(self.handle) };
         if !status.is_success() {
-            tracing::warn!("a primary context could not be released: {status}");
+            gpumem_core::tell!(warn: "a primary context could not be released: {status}");
         }
     }
 }

@@ -35,7 +35,7 @@ impl Drop for Current<'_> {
             // SAFETY: the number of the device that was current.
             let status = Status::from(unsafe { self.hip.hipSetDevice(before) });
             if !status.is_success() {
-                tracing::warn!("the caller's HIP device could not be made current again: {status}");
+                gpumem_core::tell!(warn: "the caller's HIP device could not be made current again: {status}");
             }
         }
     }

@@ -327,7 +327,7 @@ impl Owner {
     /// As [`destroy`](Self::destroy), in a `Drop`, where no caller can receive the error.
     pub(crate) fn destroy_quietly(&self, operation: &'static str, held: Held) {
         if let Err(error) = self.destroy(operation, held) {
-            tracing::warn!(%error, "a handle could not be destroyed");
+            gpumem_core::tell!(warn: %error, "a handle could not be destroyed");
         }
     }
 }

@@ -182,7 +182,7 @@ impl Drop for Program {
             // SAFETY: the program is ours and is not used again.
             let answer = unsafe { self.api.hiprtcDestroyProgram(&mut self.raw) };
             if answer != Ok(hiprtcResult::HIPRTC_SUCCESS) {
-                tracing::warn!("a hipRTC program could not be destroyed: {answer:?}");
+                gpumem_core::tell!(warn: "a hipRTC program could not be destroyed: {answer:?}");
             }
         }
     }

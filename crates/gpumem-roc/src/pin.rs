@@ -180,7 +180,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         if let Err(error) = self.undo() {
-            tracing::warn!(%error, "memory could not be deregistered");
+            gpumem_core::tell!(warn: %error, "memory could not be deregistered");
         }
     }
 }
@@ -214,7 +214,7 @@ pub(crate) fn scope<R>(
     impl Drop for Scope {
         fn drop(&mut self) {
             if let Err(error) = self.end() {
-                tracing::warn!(%error, "memory could not be deregistered");
+                gpumem_core::tell!(warn: %error, "memory could not be deregistered");
             }
         }
     }

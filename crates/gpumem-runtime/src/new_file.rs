@@ -108,7 +108,7 @@ impl Drop for NewFile {
         if !temporary.as_os_str().is_empty()
             && let Err(why) = fs::remove_file(&temporary)
         {
-            tracing::warn!("{temporary:?} could not be removed: {why}");
+            gpumem_core::tell!(warn: "{temporary:?} could not be removed: {why}");
         }
     }
 }

@@ -87,7 +87,7 @@ fn variable<T: FromStr>(name: &str) -> Option<T> {
     let text = env::var_os(name)?.to_string_lossy().into_owned();
     let value = text.trim().parse().ok();
     if value.is_none() && !text.trim().is_empty() {
-        tracing::warn!("{name} has no meaning here: {text:?}");
+        gpumem_core::tell!(warn: "{name} has no meaning here: {text:?}");
     }
     value
 }

@@ -8,10 +8,7 @@ use crate::{
     tuning::TUNING,
 };
 use gpumem_core::process::ProcessGuard;
-use gpumem_memory::{
-    sync::threads::{Builder, Mutex, MutexGuard},
-    user_code,
-};
+use gpumem_memory::sync::threads::{Builder, Mutex, MutexGuard};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, PoisonError},
@@ -86,7 +83,7 @@ impl Shared {
                 // SAFETY: the job is listed and counts this thread as inside, so `broadcast` is still waiting below the closure.
                 let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)() }));
                 if ended.is_err() {
-                    let _ = user_code::run(|| tracing::error!("a helper of a transfer panicked"));
+                    gpumem_core::tell!(error: "a helper of a transfer panicked");
                 }
                 if self.leave(id) {
                     self.left.notify_all();
@@ -183,7 +180,7 @@ impl WorkerPool {
             let builder = Builder::new().name("gpumem:copy".to_owned());
             if let Err(why) = builder.spawn(move || shared.help()) {
                 self.shared.lock().alive -= 1;
-                tracing::warn!("no thread could be started to help with a transfer: {why}");
+                gpumem_core::tell!(warn: "no thread could be started to help with a transfer: {why}");
             }
         }
         caller();

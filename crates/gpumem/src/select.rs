@@ -169,7 +169,7 @@ pub(crate) fn open_first_available<D>(
         match (candidate.open)(&DeviceSelector::ordinal(candidate.name, 0)) {
             Ok(device) => return Ok((device, passed_over)),
             Err(error) => {
-                tracing::info!(backend = candidate.name, %error, "skipped in the search for a device");
+                gpumem_core::tell!(info: backend = candidate.name, %error, "skipped in the search for a device");
                 passed_over.push((candidate.name, error));
             }
         }

@@ -4,14 +4,15 @@
 mod common;
 
 use common::host;
-use gpumem_core::{ErrorKind, LaunchConfig};
-use gpumem_host::{HostOptions, Injection, Operation};
+use gpumem_core::{ErrorKind, LaunchConfig, MemoryKind, Result};
+use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_integration::{calling, holding, slow_fill};
 use gpumem_kernel::config_for_items;
+use gpumem_runtime::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
 use ndarray::Array1;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, panic_any},
-    sync::{Once, mpsc},
+    sync::{Arc, Once, mpsc},
     thread,
     time::Duration,
 };
@@ -97,4 +98,43 @@ fn a_stream_goes_on_after_a_drop_that_panics() {
         sender.send(device.take_errors().len()).unwrap();
     });
     assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(2));
+}
+
+/// A resource that cannot be asked.
+#[derive(Debug)]
+struct Silent(Arc<dyn MemoryResource<Host>>);
+
+impl MemoryResource<Host> for Silent {
+    fn name(&self) -> &'static str {
+        "silent"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(request)
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+    fn statistics(&self) -> MemoryStatistics {
+        panic_any("the resource's")
+    }
+    fn forget(&self) {
+        self.0.forget();
+    }
+}
+
+#[test]
+fn reports_and_drops_say_what_cannot_be_asked() {
+    subscribe();
+    let (device, _raw) = host(HostOptions::new());
+    device.set_memory_resource(MemoryKind::Device, Arc::new(Silent(device.driver_memory()))).unwrap();
+    let array = device.to_device(&[1u32; 100]).unwrap();
+    assert!(device.memory_report().unwrap().to_string().contains("unknown"));
+    assert!(device.uninit_array::<u8, _>(usize::MAX / 4).unwrap_err().is_out_of_memory());
+    drop(array);
+    // Nor is a panic inside of another one an abort.
+    let unwound = catch_unwind(AssertUnwindSafe(move || {
+        let _dropped = device;
+        panic_any("the caller's");
+    }));
+    assert!(unwound.is_err());
 }

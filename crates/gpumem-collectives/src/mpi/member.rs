@@ -285,7 +285,7 @@ impl Member {
         let mut raw = self.comm.raw;
         // SAFETY: no request of it is left, and this rank calls no operation of it any more.
         if let Err(error) = mpi.check(unsafe { mpi.functions.MPI_Comm_free(&mut raw) }) {
-            tracing::warn!("a communicator is not freed: {}", error.message);
+            gpumem_core::tell!(warn: "a communicator is not freed: {}", error.message);
         }
     }
 }

@@ -422,7 +422,9 @@ impl Engine {
         match thread::Builder::new().name("gpumem:split".to_owned()).spawn(make) {
             Ok(thread) => self.splitting.push(thread),
             // The split has failed with it. The other ranks stop waiting at their deadline.
-            Err(error) => tracing::warn!("a split takes no part, as no thread could be started: {error}"),
+            Err(error) => {
+                gpumem_core::tell!(warn: "a split takes no part, as no thread could be started: {error}")
+            }
         }
     }
 
@@ -467,7 +469,7 @@ impl Engine {
             // SAFETY: this thread has initialised the library, and calls nothing afterwards. Memory of operations that never
             // end is never freed.
             if let Err(error) = self.mpi.check(unsafe { self.mpi.functions.MPI_Finalize() }) {
-                tracing::warn!("MPI was not finalised: {}", error.message);
+                gpumem_core::tell!(warn: "MPI was not finalised: {}", error.message);
             }
         }
     }

@@ -98,12 +98,12 @@ impl<B: Backend> Link<B> {
             let destroyed =
                 link.device.with_current(|| library.check(unsafe { library.ncclCommDestroy(handle) }));
             if let Err(failure) = destroyed {
-                tracing::warn!("a communicator was not destroyed: {failure}");
+                gpumem_core::tell!(warn: "a communicator was not destroyed: {failure}");
             }
             link.note_closed();
         });
         if let Err(error) = started {
-            tracing::warn!("a communicator is not destroyed, as no thread could be started: {error}");
+            gpumem_core::tell!(warn: "a communicator is not destroyed, as no thread could be started: {error}");
         }
     }
 
@@ -118,7 +118,7 @@ impl<B: Backend> Link<B> {
             state.prune();
             self.destroy_if_idle(&mut state);
             if let Err(cause) = self.watch(&mut state) {
-                tracing::warn!("a communicator with operations under way is not destroyed: {cause}");
+                gpumem_core::tell!(warn: "a communicator with operations under way is not destroyed: {cause}");
             }
         }
     }

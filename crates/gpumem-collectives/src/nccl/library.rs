@@ -32,7 +32,7 @@ pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
     }
     let library = gpumem_sys::nccl::load(&Places::from_environment(engine)).map_err(told)?;
     for other in library.other_copies() {
-        tracing::warn!(used = %library.path.display(), other = %other.display(), "the process has loaded two copies of a library");
+        gpumem_core::tell!(warn: used = %library.path.display(), other = %other.display(), "the process has loaded two copies of a library");
     }
     // The end of the process is noticed before the library's own clean-up.
     ProcessGuard::of_driver();

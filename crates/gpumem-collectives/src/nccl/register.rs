@@ -123,7 +123,7 @@ impl<B: Backend> Link<B> {
             let status =
                 self.device.with_current(|| unsafe { library.ncclCommDeregister(communicator, *handle) });
             if let Err(failure) = library.check(status) {
-                tracing::warn!("memory was not deregistered: {failure}");
+                gpumem_core::tell!(warn: "memory was not deregistered: {failure}");
             }
         }
     }

@@ -43,7 +43,7 @@ impl<B: Backend> Link<B> {
                 .name("gpumem:abort".to_owned())
                 .spawn(move || link.abort_handle(handle));
             if let Err(error) = started {
-                tracing::error!("a communicator cannot be aborted, as no thread could be started: {error}");
+                gpumem_core::tell!(error: "a communicator cannot be aborted, as no thread could be started: {error}");
             }
         }
         self.changed.notify_all();
@@ -99,7 +99,7 @@ impl<B: Backend> Link<B> {
         // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.
         let aborted = self.device.with_current(|| library.check(unsafe { library.ncclCommAbort(handle) }));
         if let Err(failure) = aborted {
-            tracing::warn!("a communicator was not aborted: {failure}");
+            gpumem_core::tell!(warn: "a communicator was not aborted: {failure}");
         }
         self.note_closed();
     }

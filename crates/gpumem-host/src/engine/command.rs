@@ -6,8 +6,8 @@ use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
     CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
     Space,
+    user_code::{discard, message},
 };
-use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -219,28 +219,9 @@ impl Launch {
 /// Drops a value of the user's. A panic in that ends here.
 pub(super) fn drop_of_user<V>(what: &str, value: V) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        tell(|| tracing::error!("{what} panicked when dropped: {}", message(&*panic)));
+        gpumem_core::tell!(error: "{what} panicked when dropped: {}", message(&*panic));
         discard(panic);
     }
-}
-
-/// Drops the payload of a panic, which may panic itself.
-pub(super) fn discard(panic: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(another);
-    }
-}
-
-/// Calls a subscriber of tracing, where a stream must go on after it: a panic in it ends there.
-pub(crate) fn tell(say: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(say)) {
-        discard(panic);
-    }
-}
-
-pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }
 
 fn reach_of(region: &CopyRegion, side: &Endpoint) -> Result<Reach, String> {

@@ -1,12 +1,12 @@
 //! Futures as commands: a stream whose first command is a pending future is parked, and no thread waits for it.
 
-use super::{
-    Command, Engine, Fault, Item, Queue, Refused,
-    command::{discard, drop_of_user, message},
-};
+use super::{Command, Engine, Fault, Item, Queue, Refused, command::drop_of_user};
 use crate::process::Adversary;
 use crate::sync::lock;
-use gpumem_core::{Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED};
+use gpumem_core::{
+    Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED,
+    user_code::{discard, message},
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

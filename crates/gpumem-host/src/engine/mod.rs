@@ -11,7 +11,7 @@ mod random;
 mod run;
 mod step;
 
-pub(crate) use command::{Command, Function, Launch, Sides, is_inside, tell};
+pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;
 pub(crate) use event_core::{EventCore, Marks};
 pub(crate) use future::Pending;
@@ -323,9 +323,7 @@ impl Drop for Engine {
         if self.origin().is_valid() {
             self.process.table.clear(self.ordinal);
             for what in self.take_left_faults() {
-                tell(|| {
-                    tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal)
-                });
+                gpumem_core::tell!(error: "a stream of host:{} was dropped with a fault: {what}", self.ordinal);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Worker threads, started when there is something to do for them.
 
-use super::{Engine, Queue, tell};
+use super::{Engine, Queue};
 use crate::sync::{lock, sleep};
 use gpumem_core::HostFunction;
 use std::collections::VecDeque;
@@ -70,7 +70,7 @@ impl Pool {
             state.alive -= 1;
             let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
             drop(state);
-            tell(|| tracing::warn!("no worker thread could be started: {why}"));
+            gpumem_core::tell!(warn: "no worker thread could be started: {why}");
             self.run_here(stranded);
         }
     }

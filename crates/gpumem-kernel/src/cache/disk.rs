@@ -64,7 +64,7 @@ impl Disk {
                 image
             }
             Err(why) => {
-                tracing::debug!("{} is not used: {why}", path.display());
+                gpumem_core::tell!(debug: "{} is not used: {why}", path.display());
                 let _ = fs::remove_file(&path);
                 None
             }
@@ -78,7 +78,7 @@ impl Disk {
             return;
         }
         if let Err(error) = self.write(key, image) {
-            tracing::debug!("a compiled kernel cannot be kept in {}: {error}", self.directory.display());
+            gpumem_core::tell!(debug: "a compiled kernel cannot be kept in {}: {error}", self.directory.display());
             return;
         }
         self.evict();

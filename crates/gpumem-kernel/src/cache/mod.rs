@@ -135,7 +135,7 @@ fn found<B: Backend>(
             Ok(Some(module))
         }
         Err(error) if matches!(error.kind(), ErrorKind::Build { .. } | ErrorKind::Unsupported { .. }) => {
-            tracing::warn!("a compiled kernel from the cache is not taken and compiled anew: {error}");
+            gpumem_core::tell!(warn: "a compiled kernel from the cache is not taken and compiled anew: {error}");
             cache.recent.lock().forget(key);
             Ok(None)
         }

@@ -304,7 +304,7 @@ impl<B: Backend> DeferredFrees<B> {
             drop(last);
         });
         if let Err(error) = spawned {
-            tracing::error!(%error, device = core.name(), "memory of a closed device is leaked: no thread to free it");
+            gpumem_core::tell!(error: %error, device = core.name(), "memory of a closed device is leaked: no thread to free it");
         }
     }
 }
@@ -341,7 +341,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             return FreeOutcome::InUse(ManuallyDrop::into_inner(item));
         }
         if wait && !uses.wait() {
-            tracing::error!(
+            gpumem_core::tell!(error:
                 bytes = item.bytes(),
                 "memory is leaked: its last use cannot be proven to be over"
             );

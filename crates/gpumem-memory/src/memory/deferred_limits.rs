@@ -32,13 +32,13 @@ impl DeferredLimits {
         if let Some(text) = variable(ENV_MAX_PENDING_COUNT) {
             match text.trim().parse() {
                 Ok(items) => self.items = items,
-                Err(_) => tracing::warn!(text, "{ENV_MAX_PENDING_COUNT} is a number of items"),
+                Err(_) => gpumem_core::tell!(warn: text, "{ENV_MAX_PENDING_COUNT} is a number of items"),
             }
         }
         if let Some(text) = variable(ENV_MAX_PENDING_RATIO) {
             match text.trim().parse() {
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => self.ratio = ratio,
-                _ => tracing::warn!(text, "{ENV_MAX_PENDING_RATIO} is a number from 0 to 1"),
+                _ => gpumem_core::tell!(warn: text, "{ENV_MAX_PENDING_RATIO} is a number from 0 to 1"),
             }
         }
         self

@@ -132,7 +132,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         }
         self.stats.forget(block.bytes());
         if !block.uses().is_over() && !block.uses().wait() {
-            tracing::error!(
+            gpumem_core::tell!(error:
                 bytes = block.bytes(),
                 "memory is leaked: its last use cannot be proven to be over"
             );

@@ -2,7 +2,7 @@
 
 use super::{
     DriverMemory, MemoryResource, Pool, PoolOptions, Trim, check_outside_resource,
-    serving::{ForeignResource, Serving},
+    serving::{ForeignResource, Serving, is_inside_resource},
 };
 use crate::{
     blocking::may_block,
@@ -268,8 +268,11 @@ impl<B: Backend> ResourceTable<B> {
     }
 
     /// Kinds that have been used, with the resource that serves each now.
+    ///
+    /// None inside a resource, which would be called again without end.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = (MemoryKind, Serving<'_, B>)> {
-        MemoryKind::ALLOCATED.into_iter().enumerate().filter_map(|(kind_index, kind)| {
+        let kinds = MemoryKind::ALLOCATED.into_iter().enumerate().filter(|_| !is_inside_resource());
+        kinds.filter_map(|(kind_index, kind)| {
             let (_, serving) = self.serving_foreign(kind_index)?;
             Some((kind, serving))
         })
@@ -312,8 +315,7 @@ impl<B: Backend> Drop for ResourceTable<B> {
     fn drop(&mut self) {
         for foreign in self.foreign.get_mut().drain(..).flatten() {
             if let Err(message) = user_code::run(|| drop(foreign)) {
-                let tell = || tracing::error!(%message, "a memory resource has panicked when it was dropped");
-                let _ = user_code::run(tell);
+                gpumem_core::tell!(error: %message, "a memory resource has panicked when it was dropped");
             }
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn is_inside_resource() -> bool {
 /// # Errors
 /// Returns [`ErrorKind::Unsupported`] if this thread is inside a memory resource.
 pub fn check_outside_resource(operation: &'static str) -> Result<()> {
-    let what = "flushing or trimming a device inside a memory resource";
+    let what = "a call of all memory resources of a device inside one";
     match is_inside_resource() {
         false => Ok(()),
         true => Err(Error::new("", operation, ErrorKind::Unsupported { what })),
@@ -103,7 +103,7 @@ impl<B: Backend> ForeignResource<B> {
 }
 
 /// A panic of a resource as an error.
-fn panicked(operation: &'static str, message: String) -> Error {
+pub(super) fn panicked(operation: &'static str, message: String) -> Error {
     Error::new("", operation, ErrorKind::UserCodePanicked { what: "a memory resource", message })
 }
 
@@ -196,7 +196,7 @@ impl<B: Backend> Serving<'_, B> {
     fn report_of(&self, resource: &dyn MemoryResource<B>) -> ResourceReport {
         let report = |_: &dyn MemoryResource<B>| (resource.name(), resource.statistics());
         let (resource, statistics) = self.call("statistics", report).unwrap_or_else(|error| {
-            tracing::error!(%error, "a memory resource cannot be asked");
+            gpumem_core::tell!(error: %error, "a memory resource cannot be asked");
             ("unknown", MemoryStatistics::default())
         });
         ResourceReport { resource, statistics }

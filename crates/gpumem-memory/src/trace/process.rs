@@ -36,7 +36,7 @@ fn program() -> Option<&'static ProcessRecording> {
             let tapes = PlainMutex::new(Rank::ProcessTrace, Vec::new());
             let program = ProcessRecording { file, origin: ProcessGuard::current(), tapes };
             if !at_exit(write) {
-                tracing::warn!(
+                gpumem_core::tell!(warn:
                     "{ENV_TRACE_FILE} has no effect: this system does not tell when a process ends"
                 );
                 return None;

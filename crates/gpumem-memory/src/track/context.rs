@@ -4,7 +4,6 @@ use super::{Timeline, counters::Counters, events::EventPool, foreign_timelines::
 use crate::{
     sync::{PlainMutex, Rank},
     trace::Recorder,
-    user_code,
 };
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
 use std::{
@@ -232,7 +231,7 @@ impl<B: Backend> DeviceContext<B> {
 impl<B: Backend> Drop for DeviceContext<B> {
     fn drop(&mut self) {
         if self.origin.is_valid() {
-            let tell = |error| tracing::error!("a stream was dropped with a failure: {error}");
+            let tell = |error| gpumem_core::tell!(error: "a stream was dropped with a failure: {error}");
             self.take_left_failures().for_each(tell);
         }
     }
@@ -277,7 +276,7 @@ impl ErrorQueue {
         }
         // A panic of the subscriber ends here. Callers are destructors and loops over several failures: unwinding would skip waits for
         // memory that the user has lent.
-        let _ = user_code::run(|| tracing::error!(%error, "no call could return this error"));
+        gpumem_core::tell!(error: %error, "no call could return this error");
         // After the message, which runs code of the subscriber; the oldest error is dropped without the lock.
         let mut queue = self.queue.lock();
         let oldest = if queue.len() >= ERRORS { queue.pop_front() } else { None };

@@ -66,7 +66,7 @@ unsafe impl DriverDevice<Roc> for RocDevice {
             // SAFETY: the caller uses nothing of the device any more, and the note says which kind of handle it is.
             let status = unsafe { device::give_back(hip, held) };
             if !status.is_success() {
-                tracing::warn!("{held:?} could not be released in a reset: {status}");
+                gpumem_core::tell!(warn: "{held:?} could not be released in a reset: {status}");
             }
         }
         self.inner().peers.lock().clear();

@@ -73,7 +73,7 @@ impl<B: Backend> Device<B> {
             let drain = move || drain(output, receiver, down);
             let named = thread::Builder::new().name("gpumem:chunks".to_owned());
             let drained = named.spawn_scoped(scope, drain).map_err(|error| {
-                tracing::error!(%error, "there is no thread for downloads");
+                gpumem_core::tell!(error: %error, "there is no thread for downloads");
                 core.error(OPERATION, ErrorKind::Unsupported { what: "another thread" })
             })?;
             let worked = chunks.try_for_each(|chunk| {

@@ -191,10 +191,13 @@ impl<B: Backend> Device<B> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child, and
-    /// [`Exiting`](gpumem_core::ErrorKind::Exiting) at the end of the process.
+    /// Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child,
+    /// [`Exiting`](gpumem_core::ErrorKind::Exiting) at the end of the process, and
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource.
     pub fn memory_report(&self) -> Result<MemoryReport> {
-        self.core().check_process("memory_report")?;
+        const OPERATION: &str = "memory_report";
+        self.core().check_process(OPERATION)?;
+        check_outside_resource(OPERATION).map_err(|error| self.core().place(error))?;
         Ok(MemoryReport::of(self.core()))
     }
 }

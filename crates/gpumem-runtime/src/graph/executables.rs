@@ -121,7 +121,7 @@ impl<B: Backend> Executables<B> {
             Ok(Some(made)) => Ok(made),
             Ok(None) => Err("the backend makes no graphs of a driver"),
             Err(error) => {
-                tracing::warn!(%error, "a graph is enqueued call by call, because the driver could not make one");
+                gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver could not make one");
                 Err("the driver could not make a graph of these calls")
             }
         };

@@ -119,7 +119,7 @@ fn enqueue_all<R, B: Backend>(
     });
     // Not under the locks of the stream and of the graph: a subscriber is code of the user.
     if let Some(error) = not_taken {
-        tracing::warn!(%error, "a graph is enqueued call by call, because the driver did not take its numbers");
+        gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver did not take its numbers");
     }
     if let Err(error) = submitted {
         // What was enqueued before the failure may have written anything.

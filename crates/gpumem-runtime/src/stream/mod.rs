@@ -308,10 +308,12 @@ impl<B: Backend> Drop for Inner<B> {
             let last = timeline.last_submission();
             let end = move |_| match timeline.poll(last) {
                 Ok(true) => drop(ManuallyDrop::into_inner(owner)),
-                _ => tracing::error!("the owner of a foreign stream is leaked: its last use may not be over"),
+                _ => {
+                    gpumem_core::tell!(error: "the owner of a foreign stream is leaked: its last use may not be over")
+                }
             };
             if let Err(error) = self.timeline.when_done("drop of a stream", end) {
-                tracing::error!(%error, "the owner of a foreign stream is leaked");
+                gpumem_core::tell!(error: %error, "the owner of a foreign stream is leaked");
             }
         }
     }

@@ -14,7 +14,7 @@ use ndarray::Array1;
 use std::{
     panic::panic_any,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -107,7 +107,12 @@ struct Wild {
 
 impl Wild {
     fn strike(&self, method: &str) {
-        if self.armed.load(Ordering::Relaxed) && self.panics == method {
+        let (panics, is_once) = match self.panics.strip_suffix(" once") {
+            Some(panics) => (panics, true),
+            None => (self.panics, false),
+        };
+        if panics == method && self.armed.load(Ordering::Relaxed) {
+            self.armed.store(!is_once, Ordering::Relaxed);
             panic_any(Bomb(2));
         }
     }
@@ -217,6 +222,82 @@ fn a_resource_that_panics_is_an_error_wherever_it_is_called() {
             drop(device);
         }
     }
+}
+
+/// The other pieces of the pool are freed.
+#[test]
+fn a_panic_below_a_pool_loses_the_piece_that_it_is_about() {
+    const PIECE: usize = 1 << 16;
+    let device = device();
+    let armed = Arc::new(AtomicBool::new(false));
+    let wild = Wild {
+        upstream: device.driver_memory(),
+        armed: armed.clone(),
+        panics: "deallocate once",
+        absurd: None,
+    };
+    let mut options = device.pool_options(MemoryKind::Device);
+    (options.initial_size, options.smallest_chunk, options.largest_chunk) = (0, PIECE, PIECE);
+    let pool = gpumem_runtime::memory::Pool::new(Arc::new(wild), options);
+    device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
+    let arrays = [(); 6].map(|()| device.device_array::<u8, _>(PIECE - 1024).unwrap());
+    device.synchronize().unwrap();
+    let before = device.raw().counters().live_allocations;
+    assert!(before >= 6);
+    drop(arrays);
+    armed.store(true, Ordering::Relaxed);
+    device.trim(Trim::ALL).unwrap();
+    device.flush().unwrap();
+    assert_eq!(panics(&device.take_errors()), 1);
+    assert_eq!(device.raw().counters().live_allocations, before - 5);
+}
+
+/// A resource that asks for the report of all of them.
+#[derive(Debug)]
+struct Asking {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    device: Mutex<Option<Device<Host>>>,
+}
+
+impl MemoryResource<Host> for Asking {
+    fn name(&self) -> &'static str {
+        "asking"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.upstream.allocate(request)
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.upstream.deallocate(block)
+    }
+    fn forget(&self) {
+        self.upstream.forget();
+    }
+    fn statistics(&self) -> MemoryStatistics {
+        let device = self.device.lock().unwrap().clone();
+        if let Some(device) = device {
+            let error = device.memory_report().unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+            // The error of exhausted memory looks at the resources too.
+            assert!(device.uninit_array::<u8, _>(usize::MAX / 4).unwrap_err().is_out_of_memory());
+        }
+        self.upstream.statistics()
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the interpreter ends where memory does")]
+fn a_resource_does_not_ask_itself_without_end() {
+    let device = device();
+    let asking = Arc::new(Asking { upstream: device.driver_memory(), device: Mutex::new(None) });
+    device.set_memory_resource(MemoryKind::Device, asking.clone()).unwrap();
+    let array = device.to_device(&[1u32; 100]).unwrap();
+    *asking.device.lock().unwrap() = Some(device.clone());
+    let report = device.memory_report().unwrap();
+    assert!(report.to_string().contains("asking"), "{report}");
+    assert!(device.uninit_array::<u8, _>(usize::MAX / 4).is_err());
+    *asking.device.lock().unwrap() = None;
+    assert_eq!(panics(&device.take_errors()), 0);
+    drop(array);
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Member {
         };
         match mpi.check(asked) {
             Ok(()) => self.control = Some((request, Lent::new(buffer))),
-            Err(error) => tracing::warn!("other ranks are not heard any more: {}", error.message),
+            Err(error) => gpumem_core::tell!(warn: "other ranks are not heard any more: {}", error.message),
         }
     }
 
@@ -50,7 +50,7 @@ impl Member {
                 Ok(true) => {}
                 Ok(false) => return changed,
                 Err(error) => {
-                    tracing::warn!("other ranks are not heard any more: {}", error.message);
+                    gpumem_core::tell!(warn: "other ranks are not heard any more: {}", error.message);
                     self.control = None;
                     self.has_abandoned = true;
                     return changed;
@@ -135,7 +135,7 @@ impl Member {
             };
             match mpi.check(sent) {
                 Ok(()) => self.outgoing.push((request, Lent::new(buffer), Instant::now())),
-                Err(error) => tracing::warn!("rank {rank} is not told: {}", error.message),
+                Err(error) => gpumem_core::tell!(warn: "rank {rank} is not told: {}", error.message),
             }
         }
     }

@@ -176,7 +176,7 @@ impl<B: Backend> Drop for TrackingResource<B> {
     fn drop(&mut self) {
         let live = self.live();
         if !live.is_empty() {
-            tracing::warn!(blocks = live.len(), "memory was never freed:\n{}", self.leak_report());
+            gpumem_core::tell!(warn: blocks = live.len(), "memory was never freed:\n{}", self.leak_report());
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use super::{Pool, PoolOptions, state::PoolState};
 use crate::{
-    memory::resource::{BlockOrigin, MemoryBlock, MemoryRequest, wrong_generation},
+    memory::{
+        resource::{BlockOrigin, MemoryBlock, MemoryRequest, wrong_generation},
+        serving::panicked,
+    },
     user_code,
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
@@ -126,7 +129,7 @@ impl<B: Backend> Pool<B> {
             }
             taken
         };
-        self.give_back(taken);
+        self.give_back(taken, &mut told);
     }
 
     /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.
@@ -139,17 +142,23 @@ impl<B: Backend> Pool<B> {
                 false => Vec::new(),
             }
         };
-        self.give_back(taken)
+        self.give_back(taken, &mut told)
     }
 
-    fn give_back(&self, pieces: Vec<MemoryBlock<B>>) -> usize {
+    /// Gives pieces back, also after one for which the resource upstream fails or panics. Bytes.
+    pub(super) fn give_back(&self, pieces: Vec<MemoryBlock<B>>, failed: &mut dyn FnMut(Error)) -> usize {
         let mut bytes = 0;
         for block in pieces {
             bytes += block.bytes();
-            if let Err(error) = self.upstream.deallocate(block) {
-                let _ = user_code::run(|| tracing::error!(%error, "a piece of a pool could not be freed"));
+            let freed = user_code::run(|| self.upstream.deallocate(block));
+            if let Err(error) = freed.unwrap_or_else(|message| Err(panicked("deallocate", message))) {
+                failed(error);
             }
         }
         bytes
     }
+}
+
+fn told(error: Error) {
+    gpumem_core::tell!(error: %error, "a piece of a pool could not be freed");
 }

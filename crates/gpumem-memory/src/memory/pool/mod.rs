@@ -325,20 +325,14 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             let pending = self.lock_gathered().pending_frees();
             for (timeline, submission) in pending.iter() {
                 if !timeline.wait_host(*submission).done {
-                    tracing::error!("memory of a pool is kept: its last use cannot be proven to be over");
+                    gpumem_core::tell!(error: "memory of a pool is kept: its last use cannot be proven to be over");
                 }
             }
             self.collect_done();
         }
         // Upstream gets the chunks without the lock: it may be a pool, or code of the user.
         let taken = self.lock_gathered().take_unused(how.keep, how.unused_for);
-        let mut bytes = 0;
-        for block in taken {
-            bytes += block.bytes();
-            if let Err(error) = self.upstream.deallocate(block) {
-                failed(error);
-            }
-        }
+        let bytes = self.give_back(taken, failed);
         // Upstream may be the user's, and say anything.
         bytes.saturating_add(self.upstream.trim(how, failed))
     }

@@ -109,7 +109,7 @@ impl<B: Backend> Drop for Swapped<'_, B> {
     fn drop(&mut self) {
         for (kind, resource) in self.before.drain(..) {
             if let Err(error) = self.device.set_memory_resource(kind, resource) {
-                tracing::error!(%error, "a memory resource could not be put back after a replay");
+                gpumem_core::tell!(error: %error, "a memory resource could not be put back after a replay");
             }
         }
     }
@@ -155,7 +155,7 @@ impl<B: Backend> Device<B> {
             return Err(self.core().not_recordable(operation, NotRecorded::Wait));
         }
         trace.check().map_err(|why: TraceError| {
-            tracing::error!(%why, "a trace cannot be replayed");
+            gpumem_core::tell!(error: %why, "a trace cannot be replayed");
             let why = "the trace contradicts itself";
             self.core().error(operation, ErrorKind::InvalidArgument { why })
         })?;

@@ -162,7 +162,7 @@ impl<B: Backend> Stage<'_, B> {
             Ok(workers.into_iter().filter_map(|worker| worker.join().ok()).collect())
         });
         counts.map(|counts| (counts, start.elapsed())).map_err(|error: std::io::Error| {
-            tracing::error!(%error, threads = parts.len(), "there is no thread for each one of the trace");
+            gpumem_core::tell!(error: %error, threads = parts.len(), "there is no thread for each one of the trace");
             self.device.core().error(OPERATION, ErrorKind::Unsupported { what: "so many threads" })
         })
     }

@@ -1,0 +1,70 @@
+//! Code of the user that the library runs: a panic in it ends there.
+
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// Runs code of the user. A panic does not go on from here.
+///
+/// # Errors
+/// Returns the text of the panic.
+pub fn run<R>(code: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
+        let message = message(&*panic).to_owned();
+        discard(panic);
+        message
+    })
+}
+
+/// Drops a panic's payload. That runs code of the user again, which may panic in turn: the second payload is leaked.
+pub fn discard(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        mem::forget(another);
+    }
+}
+
+/// The text of a panic.
+pub fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a value that is no text")
+}
+
+/// Sends an event to the subscriber of `tracing`, which is code of the user: a panic in it ends here. The level, a colon, and what
+/// the macro of that level takes. The crate that uses it depends on `tracing`.
+#[macro_export]
+macro_rules! tell {
+    ($level:ident: $($event:tt)*) => {{
+        let event = || ::tracing::$level!($($event)*);
+        let _ = $crate::user_code::run(event);
+    }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run;
+    use std::panic::panic_any;
+
+    /// Panics when it is dropped, with a value that does so as often again.
+    struct Bomb(u32);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if self.0 > 0 && !std::thread::panicking() {
+                panic_any(Bomb(self.0 - 1));
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "leaks values whose drop panics, on purpose")]
+    fn panics_become_errors_with_their_text() {
+        assert_eq!(run(|| 3), Ok(3));
+        assert_eq!(run(|| panic!("said {}", "so")), Err::<(), _>("said so".to_owned()));
+        assert_eq!(run(|| panic_any("a text")), Err::<(), _>("a text".to_owned()));
+        for depth in 0..4 {
+            assert_eq!(run(|| panic_any(Bomb(depth))), Err::<(), _>("a value that is no text".to_owned()));
+        }
+    }
+}
