@@ -158,11 +158,24 @@ impl HostFunction {
         Self(Arc::new(function))
     }
 
-    /// Runs the function.
+    /// Runs the function. Its arguments are bytes, which it takes for addresses and lengths of memory, so that safe code cannot call
+    /// it:
+    ///
+    /// ```compile_fail,E0133
+    /// use gpumem_core::{HostFunction, HostLaunch, KernelArguments, LaunchConfig};
+    ///
+    /// fn run(function: &HostFunction, arguments: &KernelArguments) {
+    ///     let _ = function.call(HostLaunch { dims: LaunchConfig::linear(1, 1), arguments });
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// The arguments are those that the function declares. Their memory is alive, and used by nothing else meanwhile but as the
+    /// function allows.
     ///
     /// # Errors
     /// Returns the failure that the function reports.
-    pub fn call(&self, launch: HostLaunch<'_>) -> Result<(), String> {
+    pub unsafe fn call(&self, launch: HostLaunch<'_>) -> Result<(), String> {
         (self.0)(launch)
     }
 }

@@ -203,7 +203,9 @@ impl Launch {
         let context = NonBlockingContext { backend: crate::NAME, device, stream: Some(stream) };
         let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
         let result = catch_unwind(AssertUnwindSafe(|| {
-            NonBlockingContext::run(Some(context), || self.function.body.call(launch))
+            // SAFETY: who enqueued the launch promised by `Stream::launch` that the arguments are the kernel's, and that their
+            // memory lives until it has run.
+            NonBlockingContext::run(Some(context), || unsafe { self.function.body.call(launch) })
         }));
         match result {
             Ok(result) => result,

@@ -19,6 +19,7 @@ impl Entry {
         &self.parameters
     }
 
+    /// The body, which only unsafe code can call.
     pub fn function(&self) -> &HostFunction {
         &self.function
     }
@@ -68,7 +69,8 @@ impl Entry {
     /// # Errors
     /// Returns the fault of the body, as text.
     pub unsafe fn run(&self, dims: LaunchConfig, arguments: &KernelArguments) -> Result<(), String> {
-        self.function.call(HostLaunch { dims, arguments })
+        // SAFETY: the caller's promise.
+        unsafe { self.function.call(HostLaunch { dims, arguments }) }
     }
 }
 

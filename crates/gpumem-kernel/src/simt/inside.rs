@@ -143,7 +143,8 @@ mod tests {
                     arguments.push_bytes(bytemuck::bytes_of(&words)).unwrap();
                 }
                 let dims = LaunchConfig { groups: [3, 4, 1], group_size: [4, 2, 1], shared_bytes: 0 };
-                function.call(HostLaunch { dims, arguments: &arguments }).unwrap();
+                // SAFETY: the arguments are two views of memory of this test, within their bounds.
+                unsafe { function.call(HostLaunch { dims, arguments: &arguments }) }.unwrap();
                 to
             });
             assert_eq!(found[0], found[1], "{extents:?} {strides:?}");

@@ -29,5 +29,6 @@ pub(crate) fn dims(groups: [u32; 3], group_size: [u32; 3]) -> LaunchConfig {
 pub(crate) fn launch(function: &HostFunction, dims: LaunchConfig, bytes: &[Vec<u8>]) -> Result<(), String> {
     let mut arguments = KernelArguments::new();
     bytes.iter().for_each(|bytes| arguments.push_bytes(bytes).unwrap());
-    function.call(HostLaunch { dims, arguments: &arguments })
+    // SAFETY: the tests pass memory of their own for each array; a number or a size of arguments that is wrong is an error.
+    unsafe { function.call(HostLaunch { dims, arguments: &arguments }) }
 }
