@@ -97,8 +97,15 @@ pub(crate) fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>
 /// Declares the parameters. Returns the code by which their witnesses see them.
 pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStream {
     let mut seen = TokenStream::new();
-    for Parameter { name, kind, mutable, .. } in parameters {
-        let (number, look) = lower.look_at_parameter(name, *kind == ParameterKind::Array);
+    for Parameter { name, ty, kind, mutable } in parameters {
+        let (number, look) = match (kind, mutable) {
+            (ParameterKind::Array, _) => lower.look_at_type(name, &quote!(#name)),
+            // It may be an array, which is no value, and so has no witness of its own.
+            (ParameterKind::Named, false) => {
+                lower.look_at_type(name, &quote_spanned!(ty.span()=> __gpumem::Language::given::<&#ty>()))
+            }
+            _ => lower.look_at(name),
+        };
         let kind = match (kind, mutable) {
             (ParameterKind::Array, _) => VariableKind::ArrayParameter,
             (_, true) => VariableKind::Mutable,

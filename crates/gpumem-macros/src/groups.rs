@@ -12,7 +12,7 @@ use syn::{
 };
 
 /// The expression without invisible brackets around it.
-pub(crate) fn visible(e: Expr) -> Expr {
+fn visible(e: Expr) -> Expr {
     let Expr::Group(group) = e else { return e };
     let inner = visible(*group.expr);
     match inner {
@@ -38,26 +38,48 @@ pub(crate) fn visible(e: Expr) -> Expr {
     }
 }
 
-/// Takes invisible brackets from all expressions and types of a function.
-pub(crate) fn take_from(function: &mut ItemFn) {
-    struct Take;
+/// Whether this is a name or a part of what one names, between whatever brackets.
+fn is_place(e: &Expr) -> bool {
+    match e {
+        Expr::Paren(inner) => is_place(&inner.expr),
+        Expr::Group(inner) => is_place(&inner.expr),
+        Expr::Field(field) => is_place(&field.base),
+        Expr::Index(index) => is_place(&index.expr),
+        Expr::Path(_) => true,
+        _ => false,
+    }
+}
 
-    impl VisitMut for Take {
-        fn visit_expr_mut(&mut self, e: &mut Expr) {
-            if matches!(e, Expr::Group(_)) {
-                let group = std::mem::replace(e, Expr::Verbatim(Default::default()));
-                *e = visible(group);
-            }
-            visit_mut::visit_expr_mut(self, e);
-        }
+struct Take;
 
-        fn visit_type_mut(&mut self, ty: &mut Type) {
-            while let Type::Group(group) = ty {
-                *ty = std::mem::replace(&mut *group.elem, Type::Verbatim(Default::default()));
-            }
-            visit_mut::visit_type_mut(self, ty);
+impl VisitMut for Take {
+    fn visit_expr_mut(&mut self, e: &mut Expr) {
+        if matches!(e, Expr::Group(_)) {
+            let group = std::mem::replace(e, Expr::Verbatim(Default::default()));
+            *e = visible(group);
         }
+        while let Expr::Paren(place) = e
+            && is_place(&place.expr)
+        {
+            *e = std::mem::replace(&mut *place.expr, Expr::Verbatim(Default::default()));
+        }
+        visit_mut::visit_expr_mut(self, e);
     }
 
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        while let Type::Group(group) = ty {
+            *ty = std::mem::replace(&mut *group.elem, Type::Verbatim(Default::default()));
+        }
+        visit_mut::visit_type_mut(self, ty);
+    }
+}
+
+/// Takes invisible brackets from all expressions and types of a function, and all brackets from places: `(a)[i]` is `a[i]`.
+pub(crate) fn take_from(function: &mut ItemFn) {
     visit_mut::visit_item_fn_mut(&mut Take, function);
+}
+
+/// The same for an expression within a macro's arguments, which the function has as tokens.
+pub(crate) fn take_from_argument(e: &mut Expr) {
+    Take.visit_expr_mut(e);
 }

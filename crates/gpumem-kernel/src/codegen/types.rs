@@ -178,14 +178,6 @@ macro_rules! complex {
 // C++ computes with the parts as with these. Integers would not wrap.
 complex! { f32 => "complex<float>"; f64 => "complex<double>"; }
 
-// SAFETY: as above; a body sees such a parameter by reference.
-#[diagnostic::do_not_recommend]
-unsafe impl<T: DeviceType> DeviceType for &T {
-    fn device_type() -> TypeInfo {
-        T::device_type()
-    }
-}
-
 // SAFETY: as above.
 #[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceType> DeviceType for Value<T> {

@@ -62,7 +62,7 @@ impl Lower {
                 host = part.read(index.span());
                 Some(part)
             }
-            None if self.is_shared(&index.expr) => {
+            None if self.shared_array(&index.expr).is_some() => {
                 let (before, steps) = (TokenStream::new(), TokenStream::new());
                 Some(Part { array: array.host.clone(), at: at.host.clone(), before, steps, order })
             }
@@ -90,8 +90,7 @@ impl Lower {
         {
             let (text, ty) = (&variable.name, variable.ty);
             let is_parameter = variable.kind == VariableKind::ArrayParameter;
-            let is_local =
-                !is_parameter && !matches!(variable.kind, VariableKind::Shared | VariableKind::Unknown);
+            let is_local = self.shared_array(e).is_none();
             let tokens = if is_parameter { quote!(#name) } else { quote_spanned!(name.span()=> &#name) };
             let tree = quote!(E::Var(#text));
             return Ok(Array {

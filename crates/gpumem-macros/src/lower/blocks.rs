@@ -112,8 +112,9 @@ impl Lower {
         if !call.path.is_ident("assert") {
             return error(call, refuse::MACRO);
         }
-        let arguments =
+        let mut arguments =
             call.parse_body_with(syn::punctuated::Punctuated::<Expr, syn::Token![,]>::parse_terminated)?;
+        arguments.iter_mut().for_each(crate::groups::take_from_argument);
         let Some(condition) = arguments.first() else { return error(call, "`assert!` takes a condition") };
         let value = self.expression(condition)?;
         let Value { host, witness, before, tree, .. } = value;

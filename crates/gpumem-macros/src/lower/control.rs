@@ -42,7 +42,6 @@ impl Lower {
             },
             Expr::Macro(call) => self.statement_macro(&call.mac),
             Expr::Paren(inner) => self.statement(&inner.expr),
-            Expr::Group(inner) => self.statement(&inner.expr),
             Expr::Tuple(tuple) if tuple.elems.is_empty() => {
                 Ok(Code { host: quote!(#e;), witness: quote!(#e;), tree: Vec::new() })
             }

@@ -4,8 +4,7 @@ use super::{
     Lower, Order, Value, error, operators::plain_operator, order_of, parts::leads_to_part, refuse, sides,
     witness,
 };
-use crate::names::VariableKind;
-use crate::names::{member_name, text_of};
+use crate::names::{Variable, VariableKind, member_name, text_of};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{BinOp, Expr, Lit, UnOp, spanned::Spanned};
@@ -15,7 +14,7 @@ impl Lower {
     pub(super) fn expression(&mut self, e: &Expr) -> syn::Result<Value> {
         match e {
             Expr::Lit(literal) => self.literal(literal),
-            Expr::Path(path) => self.single(path),
+            Expr::Path(path) => self.single(e, path),
             Expr::Paren(inner) => {
                 let value = self.expression(&inner.expr)?;
                 let (host, witness) = (&value.host, &value.witness);
@@ -26,8 +25,6 @@ impl Lower {
                     ..value
                 })
             }
-            // Only within `assert!`, whose tokens have become expressions now.
-            Expr::Group(_) => self.expression(&crate::groups::visible(e.clone())),
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),
             Expr::Cast(cast) => self.cast(cast),
@@ -88,15 +85,34 @@ impl Lower {
         Ok(Value::plain(literal.to_token_stream(), quote!(E::Suffixed(#digits, #name)), Order::Fixed))
     }
 
-    /// A variable of one value, or a constant.
-    fn single(&mut self, path: &syn::ExprPath) -> syn::Result<Value> {
-        if let Some(name) = path.path.get_ident()
-            && let Some(variable) = self.names.find(name)
-            && matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Shared)
-        {
-            return error(name, format!("`{name}` is an array: a kernel uses its elements, as `{name}[i]`"));
+    /// A variable of one value, or a constant. An array is no value: variables, tuples and branches would hide which one it is, and
+    /// that the order of what is done with it can be seen.
+    fn single(&mut self, e: &Expr, path: &syn::ExprPath) -> syn::Result<Value> {
+        let mut value = self.path(path);
+        match self.shared_array(e).map(|variable| variable.kind) {
+            None => {}
+            // Its type may be an array's, which rustc knows: no reference is a `DeviceType`.
+            Some(VariableKind::Unknown) => {
+                (_, value.witness) = self.seen(&value.witness, path.span());
+            }
+            Some(_) => {
+                let name = path.to_token_stream();
+                return error(
+                    path,
+                    format!("`{name}` is an array: a kernel uses its elements, as `{name}[i]`"),
+                );
+            }
         }
-        Ok(self.path(path))
+        Ok(value)
+    }
+
+    /// The array of memory that work-items share which an expression is, or may be: the variable that it names. No other
+    /// expression is one.
+    pub(super) fn shared_array(&self, e: &Expr) -> Option<&Variable> {
+        use VariableKind::{ArrayParameter, Shared, Unknown};
+        let Expr::Path(path) = e else { return None };
+        let variable = path.path.get_ident().and_then(|name| self.names.find(name));
+        variable.filter(|variable| matches!(variable.kind, ArrayParameter | Shared | Unknown))
     }
 
     /// A variable, or a constant.
@@ -276,21 +292,20 @@ impl Lower {
         Ok(Value { host, witness, tree, ..value })
     }
 
-    /// Lets a witness look at a parameter: an array is a reference already.
-    pub(crate) fn look_at_parameter(&mut self, name: &syn::Ident, is_array: bool) -> (usize, TokenStream) {
-        if !is_array {
-            return self.look_at(name);
-        }
-        let number = self.watch(name.span());
-        let watcher = witness(number, name.span());
-        (number, quote_spanned!(name.span()=> let _ = #watcher.of(#name);))
+    /// Lets a witness look at a variable that has just been declared.
+    pub(crate) fn look_at(&mut self, name: &syn::Ident) -> (usize, TokenStream) {
+        self.look_at_type(name, &quote!(&#name))
     }
 
-    /// Lets a witness look at a variable that has just been declared.
-    pub(super) fn look_at(&mut self, name: &syn::Ident) -> (usize, TokenStream) {
+    /// Lets the witness of a variable look at this reference, which has its type.
+    pub(crate) fn look_at_type(
+        &mut self,
+        name: &syn::Ident,
+        reference: &TokenStream,
+    ) -> (usize, TokenStream) {
         let number = self.watch(name.span());
         let watcher = witness(number, name.span());
-        (number, quote_spanned!(name.span()=> let _ = #watcher.of(&#name);))
+        (number, quote_spanned!(name.span()=> let _ = #watcher.of(#reference);))
     }
 }
 

@@ -40,14 +40,8 @@ impl Lower {
         }
         let (mut values, mut takes_array) = (Vec::new(), false);
         for argument in &call.args {
-            let name = match argument {
-                Expr::Path(argument) => argument.path.get_ident(),
-                _ => None,
-            };
-            let array = name.and_then(|name| self.names.find(name));
-            let array = array.filter(|variable| {
-                matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Unknown)
-            });
+            let array = self.shared_array(argument);
+            let array = array.filter(|variable| variable.kind != VariableKind::Shared);
             let value = match array {
                 Some(variable) => {
                     takes_array = true;

@@ -1,7 +1,7 @@
 //! Methods of numbers and arrays, and functions of number types.
 
 use super::{Lower, Order, Value, error, local, order_of};
-use crate::{names::VariableKind, number_methods::is_method_of_numbers};
+use crate::number_methods::is_method_of_numbers;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprMethodCall, ExprPath, spanned::Spanned};
@@ -129,11 +129,8 @@ impl Lower {
             return error(call, format!("`{name}` takes {takes}"));
         };
         if let Expr::Path(path) = &*call.receiver
-            && let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(name))
-            && !matches!(
-                variable.kind,
-                VariableKind::ArrayParameter | VariableKind::Shared | VariableKind::Unknown
-            )
+            && path.path.get_ident().is_some_and(|name| self.names.find(name).is_some())
+            && self.shared_array(&call.receiver).is_none()
         {
             return error(&call.receiver, "only arrays that work-items share are changed atomically");
         }

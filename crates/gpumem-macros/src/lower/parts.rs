@@ -4,7 +4,6 @@
 //! named, as a GPU does, by its place in the element.
 
 use super::{Code, Lower, Order, error, expressions::operand, local, order_of, witness};
-use crate::names::VariableKind;
 use crate::names::member_name;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -71,16 +70,12 @@ fn whole(place: &Ident) -> TokenStream {
 
 /// Tells whether an expression may be a part of an element: otherwise the notes about the last one do not apply.
 pub(super) fn leads_to_part(e: &Expr) -> bool {
-    match e {
-        Expr::Paren(inner) => leads_to_part(&inner.expr),
-        e => matches!(e, Expr::Index(_) | Expr::Field(_)),
-    }
+    matches!(e, Expr::Index(_) | Expr::Field(_))
 }
 
 /// The element of `a[i].x`, and the steps to the part.
 fn steps(e: &Expr) -> Option<(&ExprIndex, Vec<Step<'_>>)> {
     let (base, step) = match e {
-        Expr::Paren(inner) => return steps(&inner.expr),
         Expr::Field(field) => (&*field.base, Step::Field(&field.member)),
         Expr::Index(index) => (&*index.expr, Step::Index(&index.index)),
         _ => return None,
@@ -97,16 +92,6 @@ fn steps(e: &Expr) -> Option<(&ExprIndex, Vec<Step<'_>>)> {
 }
 
 impl Lower {
-    /// Whether the elements of an array are of memory that work-items share.
-    pub(super) fn is_shared(&self, array: &Expr) -> bool {
-        let Expr::Path(path) = array else { return false };
-        let variable = path.path.get_ident().and_then(|name| self.names.find(name));
-        variable.is_some_and(|variable| {
-            use VariableKind::{ArrayParameter, Shared, Unknown};
-            matches!(variable.kind, ArrayParameter | Shared | Unknown)
-        })
-    }
-
     /// `a[i].x = value;`, `a[i].x op= value;`; `None` if the place is no part of an element.
     pub(super) fn store_part(
         &mut self,
