@@ -9,7 +9,7 @@ use gpumem_host::HostOptions;
 use gpumem_integration::reset;
 use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
-    Chunks, Device, DeviceArray, Order, PinnedArray, TransferOptions,
+    Chunks, Device, DeviceArray, FromDevice, Order, PinnedArray, TransferOptions,
     memory::{LimitingResource, MemoryResource},
 };
 use host_double::{Script, Trouble};
@@ -219,6 +219,89 @@ fn a_kernel_that_fails_at_a_chunk_ends_a_map_there() {
             is_clean(&device, raw.host());
         }
     }
+}
+
+/// Outputs of a map that are memory of the library, of 40 rows.
+trait Target<B: Backend>: FromDevice<B, Elem = u32, Dim = Ix2> {
+    fn rows(&self, rows: Range<usize>) -> Array2<u32>;
+}
+
+impl<B: Backend> Target<B> for DeviceArray<u32, Ix2, B> {
+    fn rows(&self, rows: Range<usize>) -> Array2<u32> {
+        self.slice(s![rows, ..]).unwrap().copy_to_host().unwrap()
+    }
+}
+
+impl<B: Backend> Target<B> for PinnedArray<u32, Ix2, B> {
+    fn rows(&self, rows: Range<usize>) -> Array2<u32> {
+        self.view().unwrap().slice(s![rows, ..]).to_owned()
+    }
+}
+
+/// Two kernels fail, at chunks 7 and 8, and `work` with an error of its own at chunk 10: only the first is the map's.
+fn fails_at_the_first<B: Backend>(device: &Device<B>, output: &mut impl Target<B>) {
+    let (first, second) = (doubling(device, 140_005), doubling(device, 160_005));
+    let mapped = device.map_chunks(&numbers(40, 300), output, Chunks::rows(2), |stream, rows, mut array| {
+        if rows.start == 20 {
+            return stream.to_device(&array.slice(s![..1, ..])?);
+        }
+        let kernel = if rows.start == 16 { &second } else { &first };
+        let mut flat = array.reshape_mut(600, Order::C)?;
+        kernel.launch(stream, &config_for_items([600, 1, 1], [128, 1, 1]), (&mut flat,))?;
+        Ok(array)
+    });
+    let error = mapped.unwrap_err();
+    assert_eq!(error.operation(), "map_chunks", "{error}");
+    assert!(error.to_string().contains("kernel \"doubling\""), "{error}");
+    assert_eq!(output.rows(0..14), &numbers(40, 300).slice(s![..14, ..]) * 2);
+    assert!(output.rows(14..40).iter().all(|element| *element == 9));
+    // The second one is told by the next wait for the device, unless the map ended before it.
+    let _ = device.synchronize();
+    device.synchronize().unwrap();
+    assert_eq!(device.take_errors(), []);
+}
+
+#[test]
+fn a_map_into_memory_of_the_library_ends_at_its_first_failure() {
+    fn on<B: Backend>(device: &Device<B>) {
+        let nine = Array2::from_elem((40, 300), 9);
+        fails_at_the_first(device, &mut device.to_device(&nine).unwrap());
+        let mut pinned = device.pinned_array::<u32, _>((40, 300)).unwrap();
+        pinned.view_mut().unwrap().assign(&nine);
+        fails_at_the_first(device, &mut pinned);
+    }
+    for seed in 0..5 {
+        on(&host(HostOptions::new().adversarial(seed).memory(4 << 20)).0);
+        on(&double(HostOptions::new().adversarial(seed).memory(4 << 20)).0);
+    }
+    on(&host(HostOptions::new().brief_bytes(0)).0);
+}
+
+/// The failure of work whose results no chunk has is told beside an error of the map, not lost with it.
+#[test]
+fn a_failure_beside_the_first_one_is_told() {
+    let (device, _raw) = host(HostOptions::new().adversarial(1).memory(4 << 20));
+    let (kernel, input) = (doubling(&device, 5), numbers(40, 300));
+    let mut output = device.device_array::<u32, _>((40, 300)).unwrap();
+    let mapped = device.map_chunks(&input, &mut output, Chunks::rows(2), |stream, rows, array| {
+        let mut other = stream.to_device(&[5])?;
+        kernel.launch(stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut other,))?;
+        stream.to_device(&array.slice(s![..rows.len() - 1, ..])?)
+    });
+    // Both come with the first chunk, whose work is told before its download.
+    let first = mapped.unwrap_err();
+    assert!(first.to_string().contains("kernel \"doubling\""), "{first}");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        device.map_chunks(&input, &mut output, Chunks::rows(2), |stream, _, array| {
+            let mut other = stream.to_device(&[5])?;
+            kernel.launch(stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut other,))?;
+            drop(array);
+            std::panic::resume_unwind(Box::new("on purpose"))
+        })
+    }));
+    assert!(panicked.is_err());
+    let left = device.synchronize().unwrap_err();
+    assert!(left.to_string().contains("kernel \"doubling\""), "{left}");
 }
 
 #[test]

@@ -285,6 +285,17 @@ impl ErrorQueue {
         drop(oldest);
     }
 
+    /// Joins two outcomes of one call, which returns the first failure. A second one is added here.
+    pub fn first_of(&self, first: Result<()>, second: Result<()>) -> Result<()> {
+        match (first, second) {
+            (Err(first), Err(second)) => {
+                self.push(second);
+                Err(first)
+            }
+            (first, second) => first.and(second),
+        }
+    }
+
     /// Takes the errors out; in a forked child there are none.
     pub fn take(&self) -> Vec<Error> {
         if !self.origin.is_valid() {

@@ -253,7 +253,16 @@ impl<B: Backend> Timeline<B> {
     /// Returns the failures that no such call has told.
     pub fn synchronize(&self) -> Result<()> {
         let span = self.span_to(self.note_unknown_work());
-        let wait_outcome = self.finish_to(span.last);
+        self.told(span, self.finish_to(span.last))
+    }
+
+    /// Waits for the work up to a submission, and tells what has failed by then.
+    /// Returns the failures that no such call has told.
+    pub fn synchronize_to(&self, submission: u64) -> Result<()> {
+        self.told(self.span_to(submission), self.wait_host(submission))
+    }
+
+    fn told(&self, span: Span, wait_outcome: WaitOutcome) -> Result<()> {
         match self.failed.tell(span.told, span.last).filter(|_| wait_outcome.done) {
             Some(error) => Err(self.context.place(error)),
             None => wait_outcome.result,

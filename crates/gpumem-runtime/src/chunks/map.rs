@@ -4,14 +4,14 @@ use super::{ChunkIter, Chunks};
 use crate::{
     Destination, Device, DeviceArray, FromDevice, Stream, ToDevice,
     array::{destination::WriteBack, rows},
-    transfer::abort,
+    transfer::{ArrayRef, abort},
 };
-use gpumem_core::{Backend, Element, ErrorKind, LayoutError, NotRecorded, Result};
+use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, NotRecorded, Result};
 use gpumem_memory::may_block;
 use ndarray::Dimension;
 use std::{
     ops::Range,
-    panic::resume_unwind,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::mpsc::{Receiver, sync_channel},
     thread,
 };
@@ -44,7 +44,9 @@ impl<B: Backend> Device<B> {
     ///
     /// Otherwise returns the error of the first chunk that fails: of its upload, as for [`chunks`](Self::chunks), of `work`, or of
     /// its download, for which a returned array of another shape is a `ShapeMismatch`. `output` has the chunks before it, and later
-    /// ones are as they were. So they are if `work` panics: the panic goes on from here after the downloads.
+    /// ones are as they were. So they are if `work` panics: the panic goes on from here after the downloads. Failures of work on
+    /// later chunks are told by the next [`synchronize`](Self::synchronize), other errors beside the first by
+    /// [`take_errors`](Self::take_errors).
     pub fn map_chunks<S, X, W>(&self, input: &S, output: &mut X, options: Chunks, mut work: W) -> Result<()>
     where
         S: ToDevice<B> + ?Sized,
@@ -67,28 +69,45 @@ impl<B: Backend> Device<B> {
         // One chunk waits while another is downloaded and a third one is uploaded.
         let (sender, receiver) = sync_channel(1);
         let outcome = thread::scope(|scope| {
-            // Dropped on each way out, which ends the other thread.
-            let sender = sender;
-            let (output, down) = (&mut output, &down);
-            let drain = move || drain(output, receiver, down);
+            let drain = || drain(&mut output, receiver, &down, [&up, &stream]);
             let named = thread::Builder::new().name("gpumem:chunks".to_owned());
             let drained = named.spawn_scoped(scope, drain).map_err(|error| {
                 gpumem_core::tell!(error: %error, "there is no thread for downloads");
                 core.error(OPERATION, ErrorKind::Unsupported { what: "another thread" })
             })?;
-            let worked = chunks.try_for_each(|chunk| {
-                let (rows, array) = chunk.map_err(Some)?;
-                let result = work(&stream, rows.clone(), array).map_err(Some)?;
-                // The error of the download is told below.
-                sender.send((rows, result)).map_err(|_| None)
-            });
+            let worked = catch_unwind(AssertUnwindSafe(|| {
+                chunks.try_for_each(|chunk| {
+                    let (rows, array) = chunk.map_err(Some)?;
+                    let result = work(&stream, rows.clone(), array).map_err(Some)?;
+                    let ends = [&up, &stream].map(Stream::submission_index);
+                    // The error of the download is told below.
+                    sender.send((rows, result, ends)).map_err(|_| None)
+                })
+            }));
+            // This ends the other thread.
             drop(sender);
             let drained = drained.join().unwrap_or_else(|panic| resume_unwind(panic));
-            // Chunks come in order, so what failed to download is before what was not enqueued.
-            drained.and(worked.or_else(|error| error.map_or(Ok(()), Err)))
+            match worked {
+                // Chunks come in order, so what failed to download is before what was not enqueued.
+                Ok(worked) => {
+                    core.errors.first_of(drained, worked.or_else(|error| error.map_or(Ok(()), Err)))
+                }
+                Err(panic) => {
+                    drained.unwrap_or_else(|error| core.errors.push(error));
+                    resume_unwind(panic)
+                }
+            }
         });
-        let ends = [&down, &stream, &up].map(Stream::synchronize);
-        ends.into_iter().fold(outcome, Result::and)
+        let ends = [&down, &stream, &up].map(Stream::timeline);
+        if outcome.is_err() {
+            // Failures of later chunks are left to a wait for the device.
+            return ends.into_iter().map(|end| end.finish()).fold(outcome, |outcome, end| match end.done {
+                true => outcome,
+                false => core.errors.first_of(outcome, end.result),
+            });
+        }
+        let failed = Error::all_of(ends.into_iter().filter_map(|end| end.synchronize().err()));
+        failed.map_or(Ok(()), |error| Err(error.in_operation(OPERATION)))
     }
 }
 
@@ -111,25 +130,39 @@ fn check_rows<T: Element, D: Dimension, B: Backend>(
     Ok(())
 }
 
-/// Downloads chunks until the last one, or until one fails.
+/// A chunk that has been worked on, and the last submissions to the streams of the uploads and of the work by then.
+type Worked<T, D, B> = (Range<usize>, DeviceArray<T, D, B>, [u64; 2]);
+
+/// Downloads chunks until the last one, or until one fails: when the next one begins, all before it have arrived.
 fn drain<T: Element, D: Dimension, B: Backend>(
     output: &mut Destination<'_, T, D, B>,
-    chunks: Receiver<(Range<usize>, DeviceArray<T, D, B>)>,
+    chunks: Receiver<Worked<T, D, B>>,
     stream: &Stream<B>,
+    before: [&Stream<B>; 2],
 ) -> Result<()> {
     let (timeline, device) = (stream.timeline(), stream.device());
-    for (rows, array) in chunks {
+    let fail = |error: Error| error.in_operation(OPERATION);
+    for (rows, array, ends) in chunks {
+        for (before, end) in before.into_iter().zip(ends) {
+            before.timeline().synchronize_to(end).map_err(fail)?;
+        }
+        let ArrayRef { memory, layout } = array.place();
+        // The work may have used other streams.
+        memory.hand_out(OPERATION, &layout.extent())?;
         let part = output.rows(rows).map_err(|kind| device.core().error(OPERATION, kind))?;
         // SAFETY: it is no scope, and memory of a borrowed object is waited for below.
-        let (_, borrowed) =
+        let (copy, borrowed) =
             unsafe { part.copy_from(timeline, OPERATION, array.place(), device, WriteBack::Now)? };
+        let copied = timeline.synchronize_to(copy).map_err(fail);
         if let Some(memory) = borrowed {
             let settled = memory.wait_until_unused();
             if !settled.done {
                 // Law 3: the device may still be using memory that is about to go back to its owner.
                 abort(OPERATION, settled.result);
             }
-            settled.result?;
+            device.core().errors.first_of(copied, settled.result)?;
+        } else {
+            copied?;
         }
     }
     Ok(())
