@@ -213,7 +213,7 @@ impl<B: Backend> GraphRecording<B> {
 
     /// Room for elements of the host. All of a recording have to fit into the memory of the device in any case.
     /// Returns [`OutOfMemory`](ErrorKind::OutOfMemory).
-    pub(crate) fn room(&self, operation: &'static str, bytes: usize) -> Result<Vec<u8>> {
+    pub(crate) fn room(&self, operation: &'static str, bytes: usize) -> Result<Room<'_, B>> {
         let total = self.context.raw.info().total_memory;
         let (mut state, mut elements) = (self.state.lock(), Vec::new());
         let free = total.saturating_sub(state.constant_bytes);
@@ -222,14 +222,7 @@ impl<B: Backend> GraphRecording<B> {
             return Err(self.context.error(operation, kind));
         }
         state.constant_bytes += bytes;
-        Ok(elements)
-    }
-
-    /// Takes elements of the host for memory of the recording.
-    pub(crate) fn keep(&self, allocation: u64, elements: Box<[u8]>) {
-        if let Some(region) = self.state.lock().region_of(allocation) {
-            region.content = Content::Constant(elements);
-        }
+        Ok(Room { recording: self, elements, bytes })
     }
 
     /// Writes down the steps of a graph on one stream. Their regions lie where `part` says, in memory that has been admitted. All of
@@ -250,6 +243,35 @@ impl<B: Backend> GraphRecording<B> {
         let moved = moved.collect::<Result<Vec<_>>>()?;
         state.steps.extend(moved);
         Ok(())
+    }
+}
+
+/// Room for elements of the host, which is given back unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Room<'a, B: Backend> {
+    recording: &'a GraphRecording<B>,
+    pub(crate) elements: Vec<u8>,
+    bytes: usize,
+}
+
+impl<B: Backend> Room<'_, B> {
+    /// Takes the elements for memory of the recording.
+    pub(crate) fn keep(mut self, allocation: u64) {
+        let mut state = self.recording.state.lock();
+        if let Some(region) = state.region_of(allocation) {
+            region.content = Content::Constant(mem::take(&mut self.elements).into_boxed_slice());
+            self.bytes = 0;
+        }
+    }
+}
+
+impl<B: Backend> Drop for Room<'_, B> {
+    fn drop(&mut self) {
+        // In a forked child a thread of the parent may hold the lock for ever.
+        if self.bytes > 0 && self.recording.context.origin.is_valid() {
+            let mut state = self.recording.state.lock();
+            state.constant_bytes = state.constant_bytes.saturating_sub(self.bytes);
+        }
     }
 }
 

@@ -191,3 +191,25 @@ fn a_recording_reads_them_once() {
         assert_eq!(second.copy_to_host().unwrap().to_vec(), wanted(200, 250));
     }
 }
+
+/// What could not be read takes no room from what is read next.
+#[test]
+fn a_failed_load_in_a_recording_gives_its_room_back() {
+    const BYTES: usize = 3 << 20;
+    let (folder, files) = files(&[BYTES as u64; 2]);
+    let (device, _raw) = host(HostOptions::new().memory(2 * BYTES - 1));
+    let views = views(&files, &[(0, 0, BYTES, 1), (1, 0, BYTES, 1)]);
+    cut(&folder.path().join("0"), 3);
+    let graph = device.record((), |stream, ()| {
+        for _ in 0..3 {
+            let truncated = stream.to_device(&views[0]).unwrap_err();
+            assert!(matches!(truncated.kind(), ErrorKind::File(_)), "{truncated}");
+            assert!(stream.to_device_all(&views).is_err());
+        }
+        let kept = stream.to_device(&views[1])?;
+        let full = stream.to_device(&views[1]).unwrap_err();
+        assert!(full.is_out_of_memory(), "what is kept takes room: {full}");
+        Ok(kept)
+    });
+    assert_eq!(graph.unwrap().report().constant_bytes, BYTES);
+}

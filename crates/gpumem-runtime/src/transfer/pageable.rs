@@ -86,11 +86,11 @@ pub(super) fn upload_recorded<T: Element, B: Backend>(
     let Some(recording) = device.recording() else { return Ok(0) };
     let layout = Layout::packed(shape, size_of::<T>(), Order::C)
         .map_err(|error| timeline.context.error(operation, error))?;
-    let mut elements = recording.room(operation, layout.packed_bytes())?;
-    gather(&mut elements, &layout)?;
-    let size = (elements.len(), align_of::<T>());
+    let mut room = recording.room(operation, layout.packed_bytes())?;
+    gather(&mut room.elements, &layout)?;
+    let size = (room.elements.len(), align_of::<T>());
     let memory = Allocation::placeholder(device, recording, operation, size, MemoryKind::Device)?;
-    recording.keep(memory.id(), elements.into_boxed_slice());
+    room.keep(memory.id());
     copy::<T, B>(timeline, operation, ArrayRef::new(&memory, &layout), destination)
 }
 
