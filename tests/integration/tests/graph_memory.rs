@@ -312,3 +312,20 @@ fn graphs_do_not_share_memory_of_another_device() {
     let found = graph.launch(&other.stream().unwrap(), (&x,)).unwrap();
     assert_eq!(found.view().unwrap().to_vec(), vec![7; KIB]);
 }
+
+/// As arrays without elements that no graph has made.
+#[test]
+fn results_without_elements_are_aligned() {
+    let device = device();
+    let stream = device.stream().unwrap();
+    let graph = device.record((reads::<f64, _>(4),), |stream, (x,)| {
+        let none = x.slice(s![..0])?;
+        let wide = stream.device_array::<Wide, _>(0)?;
+        Ok((stream.to_device(&none)?, stream.copy_to_host(&none)?, wide))
+    });
+    let x = device.to_device(&[1.0; 4]).unwrap();
+    let (array, pinned, wide) = graph.unwrap().launch(&stream, (&x,)).unwrap();
+    let align = device.capabilities().allocation_alignment as u64;
+    assert_eq!((array.address() % align, wide.address() % WIDE as u64), (0, 0));
+    assert_eq!(array.reinterpret::<u64>().unwrap().len() + pinned.view().unwrap().len(), 0);
+}

@@ -136,7 +136,8 @@ impl<B: Backend> Allocation<B> {
         kind: MemoryKind,
     ) -> Result<AllocationRef<B>> {
         device.core().check(operation)?;
-        Ok(AllocationRef::new(Self::over(Owner::Device(device.share()), (align as u64, 0, 0), kind)))
+        let align = device.raw().capabilities().allocation_alignment.max(align) as u64;
+        Ok(AllocationRef::new(Self::over(Owner::Device(device.share()), (align, 0, 0), kind)))
     }
 
     /// As [`make`](Self::make), not in line.

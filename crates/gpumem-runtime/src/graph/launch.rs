@@ -65,7 +65,8 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
         let made = (memory.len() > 0).then(|| numbers.next().and_then(|number| bound.made.get(*number)));
         match made.flatten() {
             Some(made) => Ok(made.clone()),
-            None => Allocation::empty(stream.device(), OPERATION, 1, memory.kind()),
+            // Memory without bytes begins at its alignment.
+            None => Allocation::empty(stream.device(), OPERATION, memory.address() as usize, memory.kind()),
         }
     }))?;
     match recording {
