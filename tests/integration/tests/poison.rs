@@ -10,10 +10,13 @@ use common::{direct_double, double, host, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind};
 use gpumem_host::HostOptions;
 use gpumem_kernel::{Kernel, KernelDef, Slice, SliceMut, WorkItemIds, config_for_items};
-use gpumem_runtime::{Device, DeviceArray, Event, Stream, memory::Trim};
+use gpumem_runtime::{Device, DeviceArray, Event, Stream, TransferOptions, memory::Trim};
 use host_double::Trouble;
 use ndarray::{Array1, Ix1, s};
-use std::ops::Range;
+use std::{
+    ops::{ControlFlow, Range},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
 const ARRAYS: usize = 4;
 const LEN: usize = 16;
@@ -335,4 +338,39 @@ fn the_failures_of_streams_that_are_gone_are_counted() {
     let error = device.synchronize().unwrap_err().to_string();
     assert!(error.ends_with("; and 36 more failures"), "{error}");
     device.synchronize().unwrap();
+}
+
+/// A panic of the caller's `progress` leaves an upload half done, as an error does.
+fn unwound<B: Backend>(device: &Device<B>, bytes: usize) {
+    device.set_transfer_options(TransferOptions::new().threads(2).block_bytes(16 << 10));
+    let new = vec![9_u8; bytes];
+    for call in [1, 2] {
+        let mut array = device.to_device(&vec![1_u8; new.len()]).unwrap();
+        let (mut calls, mut is_early) = (0, false);
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let progress = |progress: gpumem_runtime::Progress| {
+                calls += 1;
+                if calls == call {
+                    is_early = progress.done < progress.total;
+                    resume_unwind(Box::new("on purpose"));
+                }
+                ControlFlow::Continue(())
+            };
+            array.copy_to_device_with_progress(&new, progress).map(drop)
+        }));
+        assert!(ended.is_err());
+        match array.copy_to_host() {
+            Err(error) => assert!(error.is_poisoned() && is_early, "{error}"),
+            Ok(whole) => assert!(!is_early && whole.to_vec() == new),
+        }
+        array.copy_to_device(&new).unwrap();
+        assert!(array.copy_to_host().unwrap().to_vec() == new);
+    }
+}
+
+#[test]
+fn a_panic_in_the_middle_of_an_upload_tears_the_array() {
+    // The host reports its progress once in 16 MiB.
+    unwound(&host(HostOptions::new()).0, 33 << 20);
+    unwound(&double(HostOptions::new()).0, 1 << 20);
 }

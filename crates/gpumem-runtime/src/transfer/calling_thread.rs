@@ -12,12 +12,16 @@ use super::{
     route::{ArrayCopy, BorrowedCopy, BorrowedRun},
     sides::HostSpan,
     state::{Progress, ProgressFn},
-    torn::{note_torn, note_written},
+    torn::{NoteTorn, note_torn, note_written, unwound},
 };
 use crate::{device::Allocation, layout::CopyNest, tuning::TUNING};
 use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
 use gpumem_memory::track::{Access, Work};
-use std::ops::{ControlFlow, Range};
+use std::{
+    cell::Cell,
+    ops::{ControlFlow, Range},
+    thread,
+};
 
 /// Copies a run between two arrays of the library. `false`: nothing was done, because something has to be waited for.
 pub(super) fn try_copy<B: Backend>(copy: &ArrayCopy<'_, B>, bytes: usize) -> bool {
@@ -85,21 +89,25 @@ fn in_chunks<B: Backend>(
 ) -> Result<u64> {
     let BorrowedCopy { timeline, operation, array, direction, .. } = *copy;
     let total = (nest.len * nest.item) as u64;
-    let (mut done, mut submission) = (0, 0);
-    for_each_chunk(nest, TUNING.watched_chunk, &mut |piece| {
+    let (done, failed, mut submission) = (Cell::new(0), Cell::new(None), 0);
+    let _torn = NoteTorn {
+        operation,
+        destination: (direction == Direction::HostToDevice).then_some(array),
+        failure: || {
+            let unwinds = || thread::panicking().then(|| unwound(&timeline.context, operation));
+            failed.take().or_else(unwinds).filter(|_| (1..total).contains(&done.get()))
+        },
+    };
+    let copied = for_each_chunk(nest, TUNING.watched_chunk, &mut |piece| {
         submission = direct(copy, host, piece)?;
-        done += (piece.len * piece.item) as u64;
-        match progress(Progress { done, total }) {
+        done.set(done.get() + (piece.len * piece.item) as u64);
+        match progress(Progress { done: done.get(), total }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(timeline.context.error(operation, ErrorKind::Cancelled)),
         }
-    })
-    .inspect_err(|error| {
-        if direction == Direction::HostToDevice && done > 0 {
-            note_torn(operation, array, error);
-        }
-    })?;
-    Ok(submission)
+    });
+    failed.set(copied.as_ref().err().cloned());
+    copied.map(|()| submission)
 }
 
 /// One copy between the caller's memory and the device, waited for.

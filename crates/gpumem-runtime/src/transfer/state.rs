@@ -1,6 +1,6 @@
 //! State that the threads of one transfer share: its progress, whether it goes on, and the error.
 
-use super::{Staging, TUNING};
+use super::{Staging, TUNING, torn::unwound};
 use crate::{Device, event_count::EventCount};
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, StreamKind};
 use gpumem_memory::{may_block, track::Timeline};
@@ -58,9 +58,7 @@ struct EndOnUnwind<'w, 'a, B: Backend>(&'w TransferState<'a, B>);
 impl<B: Backend> Drop for EndOnUnwind<'_, '_, B> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let what = "a thread of the transfer panicked".to_owned();
-            let fault = ErrorKind::AsynchronousFault { what };
-            self.0.fail(self.0.device.core().error(self.0.operation, fault));
+            self.0.fail(unwound(self.0.device.core(), self.0.operation));
         }
     }
 }
@@ -126,7 +124,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
             self.report_progress(&mut reported, progress);
         }
         let submission = self.submission.load(Ordering::Relaxed);
-        match self.failure.lock().take() {
+        match self.failure() {
             None => Ok(submission),
             Some(error) => {
                 // Law 8: wait first, report after.
@@ -155,6 +153,11 @@ impl<'a, B: Backend> TransferState<'a, B> {
     /// So many bytes more have been moved, or handed to the copy engine.
     pub(super) fn has_done(&self, bytes: usize) {
         self.done.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The first failure, also of a thread that has unwound.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure.lock().clone()
     }
 
     fn fail(&self, error: Error) {

@@ -4,7 +4,7 @@
 use super::{ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
 use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Result, Space};
-use gpumem_memory::track::Timeline;
+use gpumem_memory::track::{DeviceContext, Timeline};
 use std::sync::Arc;
 
 /// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A
@@ -18,6 +18,31 @@ pub(crate) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayR
     let failure = Failure::new(operation, memory.context().name(), error.kind().to_string());
     // SAFETY: the extent is the allocation's own.
     unsafe { POISONED.poison(&memory.used(&layout.extent(), true), &Arc::new(failure)) };
+}
+
+/// Notes at its end that a destination is torn, if its transfer has failed or unwound by then.
+pub(super) struct NoteTorn<'a, B: Backend, F: Fn() -> Option<Error>> {
+    pub(super) operation: &'static str,
+    /// None of a download, and none that is dropped after a failure.
+    pub(super) destination: Option<ArrayRef<'a, B>>,
+    /// The failure of a transfer that has begun.
+    pub(super) failure: F,
+}
+
+impl<B: Backend, F: Fn() -> Option<Error>> Drop for NoteTorn<'_, B, F> {
+    fn drop(&mut self) {
+        if let Some(destination) = self.destination
+            && let Some(error) = (self.failure)()
+        {
+            note_torn(self.operation, destination, &error);
+        }
+    }
+}
+
+/// The failure of a transfer of which a thread unwinds, or the caller's function: its part has not been moved.
+pub(super) fn unwound<B: Backend>(context: &DeviceContext<B>, operation: &'static str) -> Error {
+    let what = "a thread of the transfer panicked".to_owned();
+    context.error(operation, ErrorKind::AsynchronousFault { what })
 }
 
 /// Notes that every element of a place has been written, where the backend does not note it itself.

@@ -31,7 +31,7 @@ use super::{
     staged::Staged,
     state::{TransferState, is_alone},
     store_policy::StorePolicy,
-    torn::note_torn,
+    torn::NoteTorn,
 };
 use crate::{
     Device,
@@ -204,16 +204,14 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// used.
     pub(super) unsafe fn run(&self, nest: &CopyNest, progress: Option<ProgressFn<'_>>) -> Result<u64> {
         let submit = |on_progress: &mut dyn FnMut()| Submitter::new(self, nest).run(on_progress);
-        let ran = self.state.run(&|| self.help(), submit, progress);
-        ran.inspect_err(|error| {
+        let destination = match (self.direction, &self.device_side) {
+            (Direction::HostToDevice, DeviceSide::One(array_ref)) => Some(*array_ref),
             // Several arrays are new, and are dropped after a failure.
-            if self.direction == Direction::HostToDevice
-                && self.state.has_begun()
-                && let DeviceSide::One(array_ref) = self.device_side
-            {
-                note_torn(self.state.operation, array_ref, error);
-            }
-        })
+            _ => None,
+        };
+        let failure = || self.state.failure().filter(|_| self.state.has_begun());
+        let _torn = NoteTorn { operation: self.state.operation, destination, failure };
+        self.state.run(&|| self.help(), submit, progress)
     }
 
     /// Waits for the copies of an upload.
