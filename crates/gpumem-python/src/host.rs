@@ -28,6 +28,8 @@ pub(crate) struct Host<'py> {
     is_destination: bool,
     shape: Vec<usize>,
     strides: Vec<isize>,
+    /// Where the caller's elements lie: of a copy that NumPy had to make, those that it is of.
+    place: Place,
     /// While they live, NumPy refuses to move or to shorten the memory, even if the caller turns the check of
     /// references off.
     _fixed: Vec<Bound<'py, PyWeakrefReference>>,
@@ -97,7 +99,8 @@ impl<'py> Host<'py> {
         if host.is_odd() {
             // A field of a record, say: ndarray counts in whole elements.
             let array = object.py().import("numpy")?.getattr("array")?.call1((&host.array,))?;
-            return Self::read(array);
+            // What the caller may give a second time are its own elements, and not this copy of them.
+            return Ok(Self { place: host.place, ..Self::read(array)? });
         }
         Ok(host)
     }
@@ -173,8 +176,11 @@ impl<'py> Host<'py> {
         let says = own.getattr("__array_interface__")?;
         let (address, read_only): (usize, bool) =
             says.cast::<PyDict>()?.as_any().get_item("data")?.extract()?;
-        let (shape, strides) = (own.getattr("shape")?.extract()?, own.getattr("strides")?.extract()?);
-        Ok(Self { array, dtype, address, read_only, is_destination: false, shape, strides, _fixed })
+        let shape: Vec<usize> = own.getattr("shape")?.extract()?;
+        let strides: Vec<isize> = own.getattr("strides")?.extract()?;
+        let layout = Layout::strided(&shape, &strides, dtype.size()).map_err(raise_layout)?;
+        let place = Place::new(address.wrapping_sub(layout.offset()) as u64, layout);
+        Ok(Self { array, dtype, address, read_only, is_destination: false, shape, strides, place, _fixed })
     }
 
     /// Whether the elements are not aligned, or no whole number of elements apart: they can only be counted in bytes.
@@ -221,16 +227,15 @@ impl<'py> Host<'py> {
     /// Refuses a copy between these elements and an array of a device that share memory: one side would be read while it is
     /// written.
     pub(crate) fn check_apart(&self, elements: &Elements) -> PyResult<()> {
-        match self.place()?.shares(&Place::of(elements)) {
+        match self.place.shares(&Place::of(elements)) {
             true => Err(PyValueError::new_err("the two arrays share memory; copy one of them first")),
             false => Ok(()),
         }
     }
 
-    /// Where the elements lie.
-    pub(crate) fn place(&self) -> PyResult<Place> {
-        let layout = self.layout()?;
-        Ok(Place::new(self.address.wrapping_sub(layout.offset()) as u64, layout))
+    /// Where the caller's elements lie, which an operation compares with those of its other arrays.
+    pub(crate) fn place(&self) -> Place {
+        self.place.clone()
     }
 
     /// The elements, to be read during one call.

@@ -349,6 +349,6 @@ fn array<'py>(
         return Err(wrong(host.dtype.name(py)?));
     }
     let copy = crate::make::upload(py, &host, stream)?;
-    let given = Given::Array { elements: copy.again(), form, host: Some(Box::new(host.place()?)) };
+    let given = Given::Array { elements: copy.again(), form, host: Some(Box::new(host.place())) };
     Ok((given, write.then(|| (copy, argument.clone()))))
 }

@@ -133,3 +133,37 @@ def test_an_array_is_converted_to_itself_as_by_numpy():
     array.view("i4")[1:] = array[:-1]
     host.view("i4")[1:] = host[:-1].copy()
     np.testing.assert_array_equal(array.copy_to_host().view("i4"), host.view("i4"))
+
+
+def odd(length):
+    """Numbers that NumPy has to copy before they are read as numbers: a field of packed records."""
+    field = np.zeros(length, dtype=[("flag", "u1"), ("value", "f4")])["value"]
+    field[:] = np.arange(length)
+    return field
+
+
+# Small and large copies come from different places of the allocator.
+@pytest.mark.parametrize("length", [8, 100_000])
+def test_arrays_that_numpy_copies_share_what_they_are_copied_from(length):
+    both, _, _ = kernels()
+    (rank,) = gpumem.Communicator.all([gpumem.Device("host")])
+    source, target = odd(length), odd(length)
+    for _ in range(4):
+        target[:] = -1
+        both[1, 1](source, target)
+        np.testing.assert_array_equal(target, source)
+        rank.all_reduce(source, target)
+    all_of_it = odd(length)
+    for first, second in ((all_of_it, all_of_it), (all_of_it[:-1], all_of_it[1:]), (all_of_it[::2], all_of_it[: length // 2])):
+        with pytest.raises(ValueError, match="same memory"):
+            both[1, 1](first, second)
+        with pytest.raises(ValueError, match="share memory"):
+            rank.all_reduce(first, second)
+    with pytest.raises(ValueError, match="share memory"), rank.group() as group:
+        group.broadcast(all_of_it)
+        group.broadcast(all_of_it[length // 4 : length // 2])
+    # Bytes of the same records, but of no element.
+    records = np.zeros(length, dtype=[("x", "u1"), ("y", "f4"), ("z", "f4")])
+    records["y"] = np.arange(length)
+    both[1, 1](records["y"], records["z"])
+    np.testing.assert_array_equal(records["z"], np.arange(length))

@@ -108,7 +108,7 @@ impl RankArray {
             }
         }
         let host = if write { Host::to_update(object)? } else { Host::of(object)? };
-        let back = Some((Back::OfNumPy(object.clone().unbind()), host.place()?));
+        let back = Some((Back::OfNumPy(object.clone().unbind()), host.place()));
         Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back })
     }
 
