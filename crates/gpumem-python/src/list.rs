@@ -9,7 +9,7 @@ use pyo3::{
 };
 
 /// Most entries of a list: as many as a communicator of one process has ranks.
-const MOST: usize = 1 << 16;
+pub(crate) const MOST: usize = 1 << 16;
 
 /// A tuple, a list or another sequence as an argument. An object may say any length of itself, and may have no end: a `Vec` would
 /// ask for the memory first, and the process ends where there is none.

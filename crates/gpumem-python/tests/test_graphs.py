@@ -205,6 +205,35 @@ def test_lists_and_tuples():
         graph(endless, y)
 
 
+def test_lists_that_are_members_of_each_other_many_times_are_refused():
+    def nested(leaf, depth):
+        for _ in range(depth):
+            leaf = [leaf, leaf]
+        return leaf
+
+    few = gpumem.record(lambda s, x: nested(None, 10), nested("f4", 10))
+    assert few(nested(1.0, 10)) == nested(None, 10)
+    one, array = gpumem.record(lambda s, x: None, "f4"), gpumem.to_device(floats())
+    for leaf in ("f4", (), array):
+        with pytest.raises(ValueError, match="members in all"):
+            gpumem.record(lambda s, x: None, nested(leaf, 60))
+        # Several arguments have the bound together.
+        with pytest.raises(ValueError, match="members in all"):
+            gpumem.record(lambda s, *x: None, *[nested(leaf, 14)] * 3)
+    for leaf in (None, ()):
+        with pytest.raises(ValueError, match="members in all"):
+            gpumem.record(lambda s: nested(leaf, 60))
+    for graph in (one, few, one[gpumem.stream()], few[gpumem.stream()]):
+        with pytest.raises((TypeError, ValueError)):
+            graph(nested(1.0, 60))
+    # As deep for the launch as for the recording.
+    deep = 1.0
+    for _ in range(64):
+        deep = [deep]
+    assert gpumem.record(lambda s, x: None, deep)(deep) is None
+
+
+
 # ---- results ------------------------------------------------------------------------------------------------------------
 
 

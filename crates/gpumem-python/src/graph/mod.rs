@@ -3,6 +3,7 @@
 //! The library knows the arrays of a graph as bytes with one more axis, and its numbers by their bytes. What they are to
 //! Python is compared here.
 
+mod members;
 mod parameters;
 mod results;
 
@@ -14,6 +15,7 @@ use crate::{
 };
 use gpumem::{Error, ErrorKind, ReadForm, WriteForm, ndarray::IxDyn};
 use gpumem_runtime::internal::UntypedValue;
+use members::{Visited, Way};
 use parameters::{Taken, Inside, GraphParameter};
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError},
@@ -55,7 +57,9 @@ pub(crate) fn record(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<Graph> {
     let mut given = Taken::default();
-    let parameters = like.iter().map(|one| GraphParameter::of(&one, &mut given)).collect::<PyResult<Vec<_>>>()?;
+    let visited = Visited::default();
+    let parameter = |one| GraphParameter::of(&one, Way::new(&visited), &mut given);
+    let parameters = like.iter().map(parameter).collect::<PyResult<Vec<_>>>()?;
     let device = match (device, &given.device) {
         (None, Some(device)) => device.clone(),
         (device, _) => device::given(device)?,
@@ -123,9 +127,9 @@ impl Graph {
             Some(stream) => stream.0.clone(),
             None => self.default_stream(arguments)?,
         };
-        let mut given = Taken::default();
+        let (visited, mut given) = (Visited::default(), Taken::default());
         for (at, (parameter, argument)) in self.parameters.iter().zip(arguments.iter()).enumerate() {
-            parameter.take(&argument, at + 1, stream.device(), &mut given)?;
+            parameter.take(&argument, Way::new(&visited), at + 1, stream.device(), &mut given)?;
         }
         check_apart(std::mem::take(&mut given.places))?;
         let results = py.detach(|| self.graph.launch(&stream, given.arguments())).map_err(unplaced)?;

@@ -1,5 +1,6 @@
 //! What a graph is recorded with and launched with.
 
+use super::members::{Sequence, Visited, Way};
 use crate::dtype::each;
 use crate::{
     device_array::DeviceNDArray,
@@ -14,13 +15,10 @@ use gpumem::{
 };
 use gpumem_runtime::internal::{UntypedNumber, UntypedValue};
 use pyo3::{
-    exceptions::{PyRecursionError, PyTypeError, PyValueError},
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType},
+    types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType},
 };
-
-/// Lists and tuples in each other at most.
-pub(super) const DEEPEST: usize = 64;
 
 /// One parameter of a graph.
 pub(super) enum GraphParameter {
@@ -32,39 +30,6 @@ pub(super) enum GraphParameter {
     },
     Number(ElementType),
     Several(Vec<GraphParameter>, Sequence),
-}
-
-/// A list or a tuple.
-#[derive(Clone, Copy)]
-pub(super) enum Sequence {
-    List,
-    Tuple,
-}
-
-impl Sequence {
-    /// The members of a list or a tuple. A class of the caller's own is neither.
-    pub(super) fn of<'py>(object: &Bound<'py, PyAny>) -> Option<(Self, Vec<Bound<'py, PyAny>>)> {
-        match (object.cast_exact::<PyList>(), object.cast_exact::<PyTuple>()) {
-            (Ok(list), _) => Some((Self::List, list.iter().collect())),
-            (_, Ok(tuple)) => Some((Self::Tuple, tuple.iter().collect())),
-            _ => None,
-        }
-    }
-
-    pub(super) fn over<'py>(self, py: Python<'py>, all: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::List => Ok(PyList::new(py, all)?.into_any()),
-            Self::Tuple => Ok(PyTuple::new(py, all)?.into_any()),
-        }
-    }
-}
-
-/// Members of members of members: also of a list that is one of its own.
-pub(super) fn check_depth(depth: usize) -> PyResult<()> {
-    match depth > DEEPEST {
-        true => Err(PyRecursionError::new_err("lists and tuples of a graph are too deep")),
-        false => Ok(()),
-    }
 }
 
 /// The arrays and the numbers of one recording or launch, in the order of the parameters.
@@ -130,14 +95,9 @@ fn missing() -> PyErr {
 
 impl GraphParameter {
     /// The parameter for an argument of `record`.
-    pub(super) fn of(argument: &Bound<'_, PyAny>, given: &mut Taken) -> PyResult<Self> {
-        Self::inner(argument, given, 0)
-    }
-
-    fn inner(argument: &Bound<'_, PyAny>, given: &mut Taken, depth: usize) -> PyResult<Self> {
-        check_depth(depth)?;
-        if let Some((kind, all)) = Sequence::of(argument) {
-            let all = all.iter().map(|one| Self::inner(one, given, depth + 1)).collect::<PyResult<_>>()?;
+    pub(super) fn of(argument: &Bound<'_, PyAny>, way: Way<'_>, given: &mut Taken) -> PyResult<Self> {
+        if let Some((kind, all, way)) = way.members(argument)? {
+            let all = all.iter().map(|one| Self::of(one, way, given)).collect::<PyResult<_>>()?;
             return Ok(Self::Several(all, kind));
         }
         if let Some(array) = interchange::device_source(argument, None)? {
@@ -155,6 +115,7 @@ impl GraphParameter {
     pub(super) fn take(
         &self,
         argument: &Bound<'_, PyAny>,
+        way: Way<'_>,
         at: usize,
         device: &gpumem::Device,
         given: &mut Taken,
@@ -162,13 +123,13 @@ impl GraphParameter {
         match self {
             Self::Several(all, _) => {
                 let wrong = || PyTypeError::new_err(format!("argument {at} is a list or a tuple"));
-                let (_, members) = Sequence::of(argument).ok_or_else(wrong)?;
+                let (_, members, way) = way.members(argument)?.ok_or_else(wrong)?;
                 if members.len() != all.len() {
                     let (wanted, found) = (all.len(), members.len());
                     let text = format!("a list or tuple in argument {at} has {wanted} members, not {found}");
                     return Err(PyValueError::new_err(text));
                 }
-                all.iter().zip(&members).try_for_each(|(own, member)| own.take(member, at, device, given))
+                all.iter().zip(&members).try_for_each(|(own, member)| own.take(member, way, at, device, given))
             }
             Self::Number(element) => match argument.cast::<Varying>() {
                 Ok(number) => {
@@ -231,20 +192,15 @@ impl GraphParameter {
 
 /// The device of the first array among the arguments of a launch.
 pub(super) fn first_device(arguments: &Bound<'_, PyTuple>) -> PyResult<Option<gpumem::Device>> {
-    fn find(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Option<gpumem::Device>> {
-        check_depth(depth)?;
+    fn find(object: &Bound<'_, PyAny>, way: Way<'_>) -> PyResult<Option<gpumem::Device>> {
         if let Ok(array) = object.cast::<DeviceNDArray>() {
             return each!(&array.get().elements, array => array.device().cloned()).map(Some).map_err(raise);
         }
-        let members = Sequence::of(object).map(|(_, members)| members).unwrap_or_default();
-        for member in &members {
-            if let Some(device) = find(member, depth + 1)? {
-                return Ok(Some(device));
-            }
-        }
-        Ok(None)
+        let Some((_, members, way)) = way.members(object)? else { return Ok(None) };
+        members.iter().find_map(|member| find(member, way).transpose()).transpose()
     }
-    find(arguments.as_any(), 0)
+    let visited = Visited::default();
+    arguments.iter().find_map(|argument| find(&argument, Way::new(&visited)).transpose()).transpose()
 }
 
 /// The type of a number of each launch: one that NumPy knows by a type or a name, or that of a number.
