@@ -3,6 +3,7 @@
 use crate::{
     attach::attach,
     dtype::{self, Elements},
+    kept::Kept,
     signature::{Form, Parameter},
 };
 use gpumem::{ElementKind, kernel::{HostFunction, KernelArguments}};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// It serves one launch, with `memory` for each parameter that is an array: the function may keep its arrays for longer
 /// than the launch lasts, and the arrays keep the memory.
 pub(crate) fn host_function(
-    function: Py<PyAny>,
+    function: Kept,
     parameters: Arc<[Parameter]>,
     memory: Vec<Option<Elements>>,
 ) -> HostFunction {
@@ -36,7 +37,7 @@ pub(crate) fn host_function(
 
 /// As [`host_function`], for every launch of the graphs that have it recorded. Their memory serves other launches later, so the
 /// function gets copies of the arrays, and those that it writes are copied back.
-pub(crate) fn copying_host_function(function: Py<PyAny>, parameters: Arc<[Parameter]>) -> HostFunction {
+pub(crate) fn copying_host_function(function: Kept, parameters: Arc<[Parameter]>) -> HostFunction {
     HostFunction::new(move |launch| {
         let arguments = launch.arguments;
         let done = attach(|py| {
@@ -95,7 +96,7 @@ fn run(
 /// they live for longer than the call.
 #[pyclass(frozen, module = "gpumem")]
 struct Seen {
-    says: Py<PyDict>,
+    says: Kept<PyDict>,
     _memory: Option<Elements>,
 }
 
@@ -141,7 +142,7 @@ fn value<'py>(
     says.set_item("typestr", parameter.element.to_string())?;
     says.set_item("data", (words.first().copied().unwrap_or_default(), !write))?;
     says.set_item("version", 3)?;
-    let seen = Seen { says: says.unbind(), _memory: memory.map(dtype::again) };
+    let seen = Seen { says: says.unbind().into(), _memory: memory.map(dtype::again) };
     let array = numpy.call_method1("asarray", (Bound::new(py, seen)?,))?;
     match parameter.element.kind {
         // The protocol has no name for it.

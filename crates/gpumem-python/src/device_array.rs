@@ -6,6 +6,7 @@ use crate::{
     dtype::{Elements, hold},
     element::{DType, all_bytes},
     error::{raise, raise_layout},
+    kept::Kept,
 };
 use gpumem::{AnyBackend, Layout, Loan, ndarray::IxDyn};
 use pyo3::prelude::*;
@@ -29,7 +30,7 @@ pub(crate) struct DeviceNDArray {
     pub(crate) dtype: DType,
     pub(crate) read_only: bool,
     /// The owner of the memory, where another object shares it.
-    pub(crate) owner: Option<Py<PyAny>>,
+    pub(crate) owner: Option<Kept>,
     /// The loan of `__cuda_array_interface__`. The last descriptor's loan replaces the earlier ones.
     loan: Mutex<Option<Loan<AnyBackend>>>,
 }
@@ -42,7 +43,7 @@ impl DeviceNDArray {
 
     /// An array over memory of another object.
     pub(crate) fn adopted(elements: Elements, dtype: DType, read_only: bool, owner: Py<PyAny>) -> Self {
-        Self { owner: Some(owner), read_only, ..Self::new(elements, dtype) }
+        Self { owner: Some(owner.into()), read_only, ..Self::new(elements, dtype) }
     }
 
     /// The array, which cannot be written.

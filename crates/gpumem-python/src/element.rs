@@ -7,6 +7,7 @@
 use crate::{
     dtype,
     error::{raise_descriptor, raise_layout},
+    kept::Kept,
 };
 use gpumem::{
     ArraySpec, DescriptorError, ElementKind, ElementType, Layout, LayoutError, Order, ndarray::IxDyn,
@@ -17,7 +18,7 @@ use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
 pub(crate) struct DType {
     element: ElementType,
     /// NumPy's object, where kind and size do not say all: records, texts, dates.
-    numpy: Option<Py<PyAny>>,
+    numpy: Option<Kept>,
     /// Whether the elements are not aligned, so that the processor could not read them as numbers.
     unaligned: bool,
 }
@@ -69,7 +70,7 @@ impl DType {
                 return text.parse().map(Self::plain).map_err(raise_descriptor);
             }
         };
-        Ok(Self { element, numpy: Some(found.unbind()), unaligned: false })
+        Ok(Self { element, numpy: Some(found.unbind().into()), unaligned: false })
     }
 
     /// NumPy's object.
@@ -130,7 +131,7 @@ impl DType {
             return Ok(false);
         }
         match (&self.numpy, &other.numpy) {
-            (Some(own), Some(other)) => own.bind(py).eq(other),
+            (Some(own), Some(other)) => own.bind(py).eq(other.bind(py)),
             _ => Ok(true),
         }
     }
@@ -150,7 +151,7 @@ impl DType {
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        let numpy = self.numpy.as_ref().map(|own| own.clone_ref(py));
+        let numpy = self.numpy.as_ref().map(|own| own.clone_ref(py).into());
         Self { element: self.element, numpy, unaligned: self.unaligned }
     }
 

@@ -8,6 +8,7 @@ use crate::{
     element::DType,
     error::{raise, raise_descriptor},
     host::fixed,
+    kept::Kept,
     list::Listed,
 };
 use gpumem::{
@@ -195,7 +196,7 @@ pub(crate) fn as_cuda_array(
 /// What an object says, with the object.
 struct Described {
     says: CudaArrayInterface,
-    _owner: Py<PyAny>,
+    _owner: Kept,
 }
 
 // SAFETY: the object's own description is believed, which Python cannot check; the object is kept alive. Memory of the
@@ -208,11 +209,13 @@ unsafe impl HasCudaArrayInterface for Described {
 
 fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArray> {
     let (says, dtype) = read(obj)?;
-    let owner = obj.clone().unbind();
     let (elements, read_only) = with_type!(says.typestr, {
-        let described = Described { says, _owner: owner.clone_ref(obj.py()) };
+        let described = Described { says, _owner: obj.clone().unbind().into() };
         dtype::adopt::<T>(device.as_cuda_array::<T, IxDyn, _>(described).map_err(raise)?)
     })?;
+    // An array over memory of another object has taken it from there.
+    let from = obj.cast::<DeviceNDArray>().ok().and_then(|array| array.get().owner(obj.py()));
+    let owner = from.unwrap_or_else(|| obj.clone().unbind());
     Ok(DeviceNDArray::adopted(elements, dtype, read_only, owner))
 }
 

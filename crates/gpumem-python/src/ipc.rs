@@ -7,6 +7,7 @@ use crate::{
     dtype::hold,
     element::DType,
     error::{raise, raise_layout},
+    kept::Kept,
     list::Listed,
     make,
 };
@@ -24,16 +25,16 @@ pub(crate) struct IpcArrayHandle {
     data: Vec<u8>,
     dtype: DType,
     /// The exported array of this process: it stays alive as long as the handle.
-    _exported: Option<Py<DeviceNDArray>>,
-    opened: Mutex<Option<Py<DeviceNDArray>>>,
+    _exported: Option<Kept<DeviceNDArray>>,
+    opened: Mutex<Option<Kept<DeviceNDArray>>>,
 }
 
 impl IpcArrayHandle {
     fn new_of(data: Vec<u8>, dtype: DType, exported: Option<Py<DeviceNDArray>>) -> Self {
-        Self { data, dtype, _exported: exported, opened: Mutex::default() }
+        Self { data, dtype, _exported: exported.map(Kept::from), opened: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Py<DeviceNDArray>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Kept<DeviceNDArray>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -72,7 +73,7 @@ impl IpcArrayHandle {
         if opened.is_some() {
             return Err(is_open());
         }
-        *opened = Some(array.clone_ref(py));
+        *opened = Some(array.clone_ref(py).into());
         drop(opened);
         Ok(array)
     }

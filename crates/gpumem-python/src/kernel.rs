@@ -8,6 +8,7 @@ use crate::{
     error::raise,
     host::Host,
     interchange,
+    kept::Kept,
     list::Listed,
     number,
     recording::{is_recorded, outside},
@@ -34,7 +35,7 @@ pub(crate) struct Kernel {
     parameters: Arc<[Parameter]>,
     declaration: UntypedKernelDef,
     /// The function that a host device runs.
-    host: Option<Py<PyAny>>,
+    host: Option<Kept>,
     /// The compiled kernels, one for each device.
     loaded: Mutex<Vec<(gpumem::Device, UntypedKernel<AnyBackend>)>>,
 }
@@ -42,7 +43,7 @@ pub(crate) struct Kernel {
 /// A kernel with the size and the stream of its launches.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Launch {
-    kernel: Py<Kernel>,
+    kernel: Kept<Kernel>,
     dims: LaunchConfig,
     stream: Option<gpumem::Stream>,
 }
@@ -114,7 +115,7 @@ pub(crate) fn compile(
     for flag in flags.into_iter().flat_map(|Listed(flags)| flags) {
         declaration = declaration.compiler_flag(&flag);
     }
-    Ok(Kernel { name: name.clone(), parameters, declaration, host, loaded: Mutex::default() })
+    Ok(Kernel { name: name.clone(), parameters, declaration, host: host.map(Kept::from), loaded: Mutex::default() })
 }
 
 fn size(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
@@ -164,7 +165,7 @@ impl Kernel {
             group_size: size(&key.get_item(1)?)?,
             shared_bytes,
         };
-        Ok(Launch { kernel: slf.clone().unbind(), dims, stream })
+        Ok(Launch { kernel: slf.clone().unbind().into(), dims, stream })
     }
 
     fn __repr__(&self) -> String {
@@ -191,7 +192,7 @@ impl Kernel {
             Given::Value(_) | Given::Varying(_) => None,
             Given::Array { elements, .. } => Some(dtype::again(elements)),
         });
-        let function = body::host_function(function.clone_ref(py), self.parameters.clone(), memory.collect());
+        let function = body::host_function(function.clone_ref(py).into(), self.parameters.clone(), memory.collect());
         self.on_host(function).load(device).map_err(raise)
     }
 
@@ -247,7 +248,7 @@ impl Kernel {
         }
         let kernel = match self.host.as_ref().filter(|_| is_host(device)) {
             Some(function) => {
-                let function = body::copying_host_function(function.clone_ref(py), self.parameters.clone());
+                let function = body::copying_host_function(function.clone_ref(py).into(), self.parameters.clone());
                 self.on_host(function).load(device)
             }
             None => py.detach(|| self.declaration.load(device)),

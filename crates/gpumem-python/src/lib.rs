@@ -17,6 +17,7 @@ mod host;
 mod interchange;
 mod ipc;
 mod kernel;
+mod kept;
 mod list;
 mod locked;
 mod make;

@@ -5,6 +5,7 @@ use crate::{
     device,
     error::raise,
     host::{Host, fix},
+    kept::Kept,
     pinned::{Held, HostNDArray, Memory},
 };
 use gpumem::{
@@ -19,7 +20,7 @@ use pyo3::{
 use std::sync::{Mutex, PoisonError};
 
 /// The arrays that `register` has locked, by the address of the array object.
-static REGISTERED: Mutex<Vec<(usize, Py<HostNDArray>)>> = Mutex::new(Vec::new());
+static REGISTERED: Mutex<Vec<(usize, Kept<HostNDArray>)>> = Mutex::new(Vec::new());
 
 /// Page-locks one array, which is kept alive until it is unlocked.
 fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyResult<HostNDArray> {
@@ -27,13 +28,13 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let host = Host::to_write(array)?;
     let (lowest, layout) = host.memory()?;
     // Locked memory must not move: the weak references stay until it is unlocked.
-    let owner = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
-    let kept = owner.clone_ref(py);
+    let kept = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
+    let owner = Kept::from(kept.clone_ref(py));
     let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
     let lowest = SendPointer(lowest);
     let dtype = host.dtype.clone_ref(py);
     with_type!(host.dtype.held(), {
-        let locked = py.detach(move || -> Result<Memory, RegisterError<Py<PyAny>>> {
+        let locked = py.detach(move || -> Result<Memory, RegisterError<Kept>> {
             let lowest = { lowest }.0;
             Ok(match mapped {
                 // SAFETY: NumPy's own memory, which its array keeps alive; as in Numba, the program must not use it
@@ -65,7 +66,7 @@ unsafe impl Send for SendPointer {}
 fn give_back<K: HostKind, T: gpumem::Element>(
     array: HostArray<gpumem::generic::Registered<'static, K>, T, IxDyn, gpumem::AnyBackend>,
 ) -> Result<(), Error> {
-    match array.give_back::<Py<PyAny>>() {
+    match array.give_back::<Kept>() {
         Ok(owner) => {
             drop(owner);
             Ok(())
@@ -80,11 +81,11 @@ fn lock_all(
     arrays: &Bound<'_, PyTuple>,
     device: &gpumem::Device,
     mapped: bool,
-) -> PyResult<Vec<Py<HostNDArray>>> {
-    let (py, mut locked) = (arrays.py(), Vec::<Py<HostNDArray>>::new());
+) -> PyResult<Vec<Kept<HostNDArray>>> {
+    let (py, mut locked) = (arrays.py(), Vec::<Kept<HostNDArray>>::new());
     for array in arrays.iter() {
         match lock(&array, device, mapped).and_then(|array| Py::new(py, array)) {
-            Ok(array) => locked.push(array),
+            Ok(array) => locked.push(array.into()),
             Err(error) => {
                 unlock_all(py, locked)?;
                 return Err(error);
@@ -95,7 +96,7 @@ fn lock_all(
 }
 
 /// Unlocks all of them, and tells the first error.
-fn unlock_all(py: Python<'_>, locked: Vec<Py<HostNDArray>>) -> PyResult<()> {
+fn unlock_all(py: Python<'_>, locked: Vec<Kept<HostNDArray>>) -> PyResult<()> {
     let ended: Vec<_> = locked.into_iter().rev().map(|array| array.get().end(py)).collect();
     ended.into_iter().collect()
 }
@@ -103,11 +104,11 @@ fn unlock_all(py: Python<'_>, locked: Vec<Py<HostNDArray>>) -> PyResult<()> {
 /// The context of [`pinned`], [`mapped`] and [`register`]: its end waits for the arrays and unlocks them.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Locking {
-    arrays: Py<PyTuple>,
+    arrays: Kept<PyTuple>,
     device: gpumem::Device,
     way: Way,
     /// The arrays of each `with` that has begun: one context may be entered again before it ends.
-    locked: Mutex<Vec<Vec<Py<HostNDArray>>>>,
+    locked: Mutex<Vec<Vec<Kept<HostNDArray>>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,7 +158,7 @@ fn locking(
     way: Way,
 ) -> PyResult<Locking> {
     let device = device::given(device)?;
-    Ok(Locking { arrays: arrays.clone().unbind(), device, way, locked: Mutex::default() })
+    Ok(Locking { arrays: arrays.clone().unbind().into(), device, way, locked: Mutex::default() })
 }
 
 /// Page-locks NumPy arrays while the context lasts. It gives them as page-locked arrays of the library's, in a tuple:

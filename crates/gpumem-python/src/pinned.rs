@@ -7,6 +7,7 @@ use crate::{
     dtype::{Elements, hold},
     element::{DType, all_bytes},
     error::raise,
+    kept::Kept,
     wait::ask,
 };
 use gpumem::{
@@ -144,7 +145,7 @@ pub(crate) struct HostNDArray {
     strides: Vec<isize>,
     /// The owner of the memory, if it was locked in place. It stays beyond the end of the lock: NumPy's arrays over the
     /// memory have this object as their base.
-    _owner: Option<Py<PyAny>>,
+    _owner: Option<Kept>,
 }
 
 /// Page-locked memory, and where its elements lie as they are held.
@@ -181,7 +182,7 @@ impl HostNDArray {
 
     /// With the owner of memory that was locked in place.
     pub(crate) fn owned_by(self, owner: Py<PyAny>) -> Self {
-        Self { _owner: Some(owner), ..self }
+        Self { _owner: Some(owner.into()), ..self }
     }
 
     pub(crate) fn dtype(&self) -> &DType {
@@ -255,8 +256,8 @@ impl HostNDArray {
 /// The base of NumPy's arrays of elements that the protocol has no name for.
 #[pyclass(frozen, module = "gpumem")]
 struct Seen {
-    says: Py<PyDict>,
-    _owner: Py<HostNDArray>,
+    says: Kept<PyDict>,
+    _owner: Kept<HostNDArray>,
 }
 
 #[pymethods]
@@ -292,7 +293,7 @@ impl HostNDArray {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
-        let seen = Seen { says: own.interface(py)?.unbind(), _owner: slf.clone().unbind() };
+        let seen = Seen { says: own.interface(py)?.unbind().into(), _owner: slf.clone().unbind().into() };
         let array = py.import("numpy")?.call_method1("asarray", (Bound::new(py, seen)?,))?;
         let array = array.call_method1("view", (own.dtype.numpy(py)?,))?;
         let wanted = match dtype.filter(|dtype| !dtype.is_none()) {

@@ -6,6 +6,7 @@ use crate::{
     device,
     device_array::DeviceNDArray,
     error::raise,
+    kept::Kept,
     pinned::{Held, HostNDArray, Memory},
     wait::may_wait,
 };
@@ -197,14 +198,14 @@ pub(crate) fn external_stream(
         InterchangeStream::Legacy => device.legacy_stream(),
         InterchangeStream::PerThread => device.per_thread_stream(),
         // SAFETY: Python has no way to promise it; the function's name warns its caller.
-        InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner) },
+        InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner.map(Kept::from)) },
     };
     stream.map(Stream).map_err(raise)
 }
 
 /// Calls `callback(stream, status, arg)` once everything enqueued so far is done.
 fn call_later(py: Python<'_>, stream: &Stream, callback: Py<PyAny>, arg: Option<Py<PyAny>>) -> PyResult<()> {
-    let of = stream.clone();
+    let (of, callback, arg) = (stream.clone(), Kept::from(callback), arg.map(Kept::from));
     let run = move |outcome: Result<(), gpumem::Error>| {
         let _ = attach(|py| {
             let status = match outcome {
@@ -212,7 +213,7 @@ fn call_later(py: Python<'_>, stream: &Stream, callback: Py<PyAny>, arg: Option<
                 Err(error) => raise(error).into_value(py).into_any(),
             };
             // Its return value is not used: an exception goes to `sys.unraisablehook`.
-            if let Err(error) = callback.bind(py).call1((of, status, arg)) {
+            if let Err(error) = callback.bind(py).call1((of, status, arg.map(|arg| arg.clone_ref(py)))) {
                 error.write_unraisable(py, Some(callback.bind(py)));
             }
         });
@@ -225,12 +226,12 @@ fn future_done<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyA
     let running = py.import("asyncio")?.call_method0("get_running_loop")?;
     let future = running.call_method0("create_future")?;
     let tell = wrap_pyfunction!(settle, py)?.unbind();
-    let (to, then, result) = (running.unbind(), future.clone().unbind(), stream.clone());
+    let (to, then, result) = (Kept::from(running.unbind()), Kept::from(future.clone().unbind()), stream.clone());
     let run = move |outcome: Result<(), gpumem::Error>| {
         let _ = attach(|py| {
             let error = outcome.err().map(|error| raise(error).into_value(py));
             // A loop that has ended has no waiters left.
-            let _ = to.call_method1(py, "call_soon_threadsafe", (tell, then, result, error));
+            let _ = to.call_method1(py, "call_soon_threadsafe", (tell, then.clone_ref(py), result, error));
         });
     };
     py.detach(|| stream.0.add_callback(run)).map_err(raise)?;

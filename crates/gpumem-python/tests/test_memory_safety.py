@@ -1,6 +1,10 @@
 """Memory that Python programs can reach: never memory lent to others, never memory that NumPy has moved."""
 
 import gc
+import pathlib
+import re
+import subprocess
+import sys
 import weakref
 
 import gpumem
@@ -266,3 +270,42 @@ def test_a_copy_within_one_memory_is_refused(both, streams):
         with pytest.raises(ValueError, match="share memory"):
             copy()
     assert (host == np.arange(8)).all()
+
+
+# Each line makes `z`, which keeps all earlier ones.
+CHAINS = {
+    "memory of an object": "z = gpumem.as_cuda_array(Keeps(z))",
+    "memory of an array": "z = gpumem.as_cuda_array(z)",
+    "functions of kernels": "z = gpumem.compile(SOURCE, host=z)",
+    "launches": "z = gpumem.compile(SOURCE, host=z)[1, 1]",
+    "contexts": "z = gpumem.pinned(z)",
+    "types of elements": "z = gpumem.device_array(1, np.dtype([('x', 'f4')], metadata={'z': z}))",
+}
+
+
+@pytest.mark.parametrize("line", CHAINS.values(), ids=CHAINS)
+def test_chains_of_objects_that_keep_each_other_end(line):
+    program = f"""
+import gpumem, numpy as np
+device = gpumem.select_device("host")
+SOURCE = "GPUMEM_KERNEL k(slice<float> x) {{ }}"
+class Keeps:
+    def __init__(self, z):
+        self.__cuda_array_interface__, self.z = z.__cuda_array_interface__, z
+z = gpumem.to_device(np.arange(4.0))
+for _ in range(30_000):
+    {line}
+del z
+print("ends")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "ends" in done.stdout, done.stderr
+
+
+def test_what_is_kept_is_dropped_in_one_way():
+    """No class holds an object of Python but by the type whose drop cannot use up the stack."""
+    source = pathlib.Path(__file__).parents[1] / "src"
+    fields = re.compile(r"struct (\w+)[^;{(]*(?:\{.*?\n\}|\([^;]*\);)", re.DOTALL)
+    found = {name for path in source.rglob("*.rs") for name in (m[1] for m in fields.finditer(path.read_text()) if "Py<" in m[0])}
+    # `Known` is a static.
+    assert found == {"Kept", "Known"}

@@ -93,7 +93,7 @@ impl DeviceNDArray {
 
     /// The object that the memory was taken from, if it was.
     #[getter]
-    fn owner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    pub(crate) fn owner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.owner.as_ref().map(|owner| owner.clone_ref(py))
     }
 

@@ -6,6 +6,7 @@ use crate::{
     dtype::{Elements, Place, check_writable},
     host::{Host, is_of_numpy},
     interchange,
+    kept::Kept,
     make::upload,
 };
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -61,7 +62,7 @@ pub(super) use reduce;
 
 /// An array of a call.
 pub(super) struct RankArray {
-    array: Py<DeviceNDArray>,
+    array: Kept<DeviceNDArray>,
     /// The array of the host that it is a copy of, and where its elements lie: its readers have no streams, and use it again after an
     /// interrupted wait, when the operation goes on.
     back: Option<(Back, Place)>,
@@ -69,9 +70,9 @@ pub(super) struct RankArray {
 
 /// Where a result is copied to.
 enum Back {
-    OfNumPy(Py<PyAny>),
+    OfNumPy(Kept),
     /// A tensor of another library, over its memory.
-    Tensor(Py<DeviceNDArray>),
+    Tensor(Kept<DeviceNDArray>),
 }
 
 impl RankArray {
@@ -91,7 +92,7 @@ impl RankArray {
     fn read(object: &Bound<'_, PyAny>, stream: &gpumem::Stream, write: bool) -> PyResult<Self> {
         let (py, device) = (object.py(), stream.device());
         if let Some(array) = interchange::device_source(object, Some(device))? {
-            return Ok(Self { array: array.unbind(), back: None });
+            return Ok(Self { array: array.unbind().into(), back: None });
         }
         if device.info().backend == "host"
             && !is_of_numpy(object)?
@@ -103,13 +104,13 @@ impl RankArray {
                 && let Ok(host) = view()
             {
                 let place = Place::of(&tensor.elements);
-                let back = Some((Back::Tensor(Py::new(py, tensor)?), place));
-                return Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back });
+                let back = Some((Back::Tensor(Py::new(py, tensor)?.into()), place));
+                return Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?.into(), back });
             }
         }
         let host = if write { Host::to_update(object)? } else { Host::of(object)? };
-        let back = Some((Back::OfNumPy(object.clone().unbind()), host.place()));
-        Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?, back })
+        let back = Some((Back::OfNumPy(object.clone().unbind().into()), host.place()));
+        Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?.into(), back })
     }
 
     /// Whether it is a copy of an array of the host.

@@ -7,7 +7,7 @@ use super::{
     operation::{GivenArray, Kind, Operation},
     run::{Part, run},
 };
-use crate::list::Listed;
+use crate::{kept::Kept, list::Listed};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// send alone may wait for its receive. Arrays of the host hold the result after the end.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Group {
-    communicator: Py<Communicator>,
+    communicator: Kept<Communicator>,
     stream: gpumem::Stream,
     /// `None` before the group begins, and after its end.
     operations: Mutex<Option<Vec<Operation>>>,
@@ -23,7 +23,7 @@ pub(crate) struct Group {
 
 impl Group {
     pub(super) fn new(communicator: Py<Communicator>, stream: gpumem::Stream) -> Self {
-        Self { communicator, stream, operations: Mutex::new(None) }
+        Self { communicator: communicator.into(), stream, operations: Mutex::new(None) }
     }
 
     /// Begins to collect operations.

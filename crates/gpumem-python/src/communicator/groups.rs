@@ -1,17 +1,18 @@
 //! Groups of several ranks that one thread drives.
 
 use super::{Communicator, Group, operation::Operation, run::run};
+use crate::kept::Kept;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
 /// A group for each of several ranks. All of their operations are enqueued together at the end of a `with` statement.
 #[pyclass(frozen, module = "gpumem")]
-pub(crate) struct Groups(Vec<Py<Group>>);
+pub(crate) struct Groups(Vec<Kept<Group>>);
 
 impl Groups {
     pub(super) fn new(py: Python<'_>, communicators: Vec<Bound<'_, Communicator>>) -> PyResult<Self> {
         let make = |communicator: Bound<'_, Communicator>| {
             let stream = communicator.get().stream(None)?;
-            Py::new(py, Group::new(communicator.unbind(), stream))
+            Py::new(py, Group::new(communicator.unbind(), stream)).map(Kept::from)
         };
         communicators.into_iter().map(make).collect::<PyResult<_>>().map(Self)
     }

@@ -11,6 +11,7 @@ use crate::{
     device::{self, enter},
     error::raise,
     kernel::check_apart,
+    kept::Kept,
     stream::{self, GivenStream, Stream},
 };
 use gpumem::{Error, ErrorKind, ReadForm, WriteForm, ndarray::IxDyn};
@@ -40,7 +41,7 @@ pub(crate) struct Graph {
 /// A graph with the stream of its launches, if it names one.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct GraphLaunch {
-    graph: Py<Graph>,
+    graph: Kept<Graph>,
     stream: Option<Stream>,
 }
 
@@ -152,7 +153,7 @@ impl Graph {
     /// The graph with a stream of its launches: `graph[stream](*arguments)`.
     fn __getitem__(slf: &Bound<'_, Self>, stream: GivenStream) -> PyResult<GraphLaunch> {
         let stream = stream::given(Some(stream), &slf.get().device)?;
-        Ok(GraphLaunch { graph: slf.clone().unbind(), stream })
+        Ok(GraphLaunch { graph: slf.clone().unbind().into(), stream })
     }
 
     /// Enqueues everything on the default stream, as one piece of work, after all work that conflicts with the arrays.
