@@ -1,13 +1,20 @@
 //! Functions of Python as kernels of the host device.
 
+use crate::dtype::with_type;
 use crate::{
     attach::attach,
     dtype::{self, Elements},
+    host::Host,
     kept::Kept,
     signature::{Form, Parameter},
 };
-use gpumem::{ElementKind, kernel::{HostFunction, KernelArguments}};
+use gpumem::{
+    ElementKind, ElementType,
+    generic::{view_at, view_mut_at},
+    kernel::{HostFunction, KernelArguments},
+};
 use pyo3::{
+    exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
 };
@@ -15,12 +22,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function as a host device runs it, in the order of its stream. An exception in it is a fault of the stream.
 ///
-/// It serves one launch, with `memory` for each parameter that is an array: the function may keep its arrays for longer
+/// It serves one launch, with the `memory` of the parameters that are arrays: the function may keep its arrays for longer
 /// than the launch lasts, and the arrays keep the memory.
 pub(crate) fn host_function(
     function: Kept,
     parameters: Arc<[Parameter]>,
-    memory: Vec<Option<Elements>>,
+    memory: Vec<Elements>,
 ) -> HostFunction {
     // Taken by the launch: a driver may keep the function for longer than that.
     let once = Mutex::new(Some((function, memory)));
@@ -29,14 +36,15 @@ pub(crate) fn host_function(
         let (function, memory) = taken.ok_or("the launch has run already")?;
         let done = attach(|py| {
             let arguments = launch.arguments;
-            run(py, function.bind(py), &parameters, &memory, arguments).map_err(|error| error.to_string())
+            run(py, function.bind(py), &parameters, memory, arguments).map_err(|error| error.to_string())
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))
     })
 }
 
 /// As [`host_function`], for every launch of the graphs that have it recorded. Their memory serves other launches later, so the
-/// function gets copies of the arrays, and those that it writes are copied back.
+/// function gets copies of the arrays, and those that it writes are copied back. No code of Python, NumPy's own included, sees an
+/// array over that memory.
 pub(crate) fn copying_host_function(function: Kept, parameters: Arc<[Parameter]>) -> HostFunction {
     HostFunction::new(move |launch| {
         let arguments = launch.arguments;
@@ -55,40 +63,40 @@ fn run_on_copies(
 ) -> PyResult<()> {
     let (mut values, mut back) = (Vec::new(), Vec::new());
     for (parameter, argument) in parameters.iter().zip(arguments.iter()) {
-        let own = value(py, parameter, None, argument)?;
         if parameter.form == Form::Value {
-            values.push(own);
+            values.push(number(py, parameter, argument)?);
             continue;
         }
-        let copy = own.call_method1("copy", ("K",))?;
+        let memory = Memory::of(parameter, argument);
+        let copy = memory.copy(py)?;
         // The function may change the shape of what it gets.
         let given = copy.call_method0("view")?;
-        match parameter.form.is_written() {
-            true => back.push((parameter, argument, copy)),
+        match memory.write {
+            true => back.push((memory, copy)),
             false => drop(given.call_method1("setflags", (false,))?),
         }
         values.push(given);
     }
     function.call1(PyTuple::new(py, values)?)?;
-    let copyto = py.import("numpy")?.getattr("copyto")?;
-    // While the function ran, no array of NumPy was over the memory.
-    let put = |(parameter, argument, copy)| copyto.call1((value(py, parameter, None, argument)?, copy)).map(drop);
-    back.into_iter().try_for_each(put)
+    back.into_iter().try_for_each(|(memory, copy)| memory.copy_back(&copy))
 }
 
 fn run(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
     parameters: &[Parameter],
-    memory: &[Option<Elements>],
+    memory: Vec<Elements>,
     arguments: &KernelArguments,
 ) -> PyResult<()> {
-    let values: Vec<_> = parameters
-        .iter()
-        .zip(memory)
-        .zip(arguments.iter())
-        .map(|((parameter, memory), argument)| value(py, parameter, memory.as_ref(), argument))
-        .collect::<PyResult<_>>()?;
+    let mut memory = memory.into_iter();
+    let value = |(parameter, argument): (&Parameter, &[u8])| match parameter.form {
+        Form::Value => number(py, parameter, argument),
+        _ => {
+            let missing = || PyRuntimeError::new_err("the launch has other arrays");
+            Memory::of(parameter, argument).array(py, memory.next().ok_or_else(missing)?)
+        }
+    };
+    let values = parameters.iter().zip(arguments.iter()).map(value).collect::<PyResult<Vec<_>>>()?;
     function.call1(PyTuple::new(py, values)?).map(drop)
 }
 
@@ -97,7 +105,7 @@ fn run(
 #[pyclass(frozen, module = "gpumem")]
 struct Seen {
     says: Kept<PyDict>,
-    _memory: Option<Elements>,
+    _memory: Elements,
 }
 
 #[pymethods]
@@ -108,45 +116,104 @@ impl Seen {
     }
 }
 
-/// An argument for Python: an array of NumPy over the memory, or a number. Without `memory` the array is not for the function.
-fn value<'py>(
-    py: Python<'py>,
-    parameter: &Parameter,
-    memory: Option<&Elements>,
-    bytes: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    let numpy = py.import("numpy")?;
-    let words: Vec<u64> =
-        bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_ne_bytes(chunk.try_into().ok()?))).collect();
-    let (write, shape, strides) = match parameter.form {
-        Form::Value => {
-            let dtype = dtype::numpy(py, parameter.element)?;
-            return numpy.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype))?.get_item(0);
-        }
-        Form::Slice { write } => {
-            let item = parameter.element.bytes as i64;
-            (write, words.get(1..2).unwrap_or_default().to_vec(), vec![item])
-        }
-        Form::View { write, rank } => {
-            let shape = words.get(1..=rank).unwrap_or_default().to_vec();
-            let strides = words.get(1 + rank..).unwrap_or_default();
-            (write, shape, strides.iter().map(|stride| *stride as i64).collect())
-        }
-    };
-    if shape.contains(&0) {
-        return numpy.call_method1("empty", (shape, dtype::numpy(py, parameter.element)?));
+/// A number for Python.
+fn number<'py>(py: Python<'py>, parameter: &Parameter, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = dtype::numpy(py, parameter.element)?;
+    py.import("numpy")?.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype))?.get_item(0)
+}
+
+/// The memory of an array of a launch, and how the elements lie there. It is the launch's until the launch ends.
+struct Memory {
+    element: ElementType,
+    /// The address of the first element.
+    address: u64,
+    shape: Vec<usize>,
+    /// In bytes.
+    strides: Vec<isize>,
+    write: bool,
+}
+
+impl Memory {
+    /// The memory of an argument, which is an array.
+    fn of(parameter: &Parameter, bytes: &[u8]) -> Self {
+        let words: Vec<u64> =
+            bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_ne_bytes(chunk.try_into().ok()?))).collect();
+        let (element, address) = (parameter.element, words.first().copied().unwrap_or_default());
+        let rank = match parameter.form {
+            Form::View { rank, .. } => rank,
+            _ => 1,
+        };
+        let shape = words.get(1..=rank).unwrap_or_default().iter().map(|length| *length as usize).collect();
+        let strides = match parameter.form {
+            Form::View { .. } => {
+                words.get(1 + rank..).unwrap_or_default().iter().map(|stride| *stride as isize).collect()
+            }
+            _ => vec![element.bytes as isize],
+        };
+        Self { element, address, shape, strides, write: parameter.form.is_written() }
     }
-    let says = PyDict::new(py);
-    says.set_item("shape", PyTuple::new(py, shape)?)?;
-    says.set_item("strides", PyTuple::new(py, strides)?)?;
-    says.set_item("typestr", parameter.element.to_string())?;
-    says.set_item("data", (words.first().copied().unwrap_or_default(), !write))?;
-    says.set_item("version", 3)?;
-    let seen = Seen { says: says.unbind().into(), _memory: memory.map(dtype::again) };
-    let array = numpy.call_method1("asarray", (Bound::new(py, seen)?,))?;
-    match parameter.element.kind {
-        // The protocol has no name for it.
-        ElementKind::BFloat => array.call_method1("view", (dtype::numpy(py, parameter.element)?,)),
-        _ => Ok(array),
+
+    /// An array of NumPy's own, with the axes of these elements in their order.
+    fn empty<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let is_first_axis_fastest = self.strides.is_sorted_by_key(|stride| stride.unsigned_abs());
+        let order = if self.strides.len() > 1 && is_first_axis_fastest { "F" } else { "C" };
+        let shape = PyTuple::new(py, &self.shape)?;
+        py.import("numpy")?.call_method1("empty", (shape, dtype::numpy(py, self.element)?, order))
+    }
+
+    /// An array of NumPy over the memory, which it keeps.
+    fn array<'py>(&self, py: Python<'py>, memory: Elements) -> PyResult<Bound<'py, PyAny>> {
+        if self.shape.contains(&0) {
+            return self.empty(py);
+        }
+        let says = PyDict::new(py);
+        says.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        says.set_item("strides", PyTuple::new(py, &self.strides)?)?;
+        says.set_item("typestr", self.element.to_string())?;
+        says.set_item("data", (self.address, !self.write))?;
+        says.set_item("version", 3)?;
+        let seen = Seen { says: says.unbind().into(), _memory: memory };
+        let array = py.import("numpy")?.call_method1("asarray", (Bound::new(py, seen)?,))?;
+        match self.element.kind {
+            // The protocol has no name for it.
+            ElementKind::BFloat => array.call_method1("view", (dtype::numpy(py, self.element)?,)),
+            _ => Ok(array),
+        }
+    }
+
+    fn first(&self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address as usize)
+    }
+
+    /// A copy of the elements in an array of NumPy's own.
+    fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let copy = self.empty(py)?;
+        let mut to = Host::to_write(&copy)?;
+        with_type!(self.element, {
+            let mut to = to.view_mut::<T>()?;
+            check_shape(to.shape(), &self.shape)?;
+            // SAFETY: the library has given address and layout of elements of that type, which the launch may read until it ends.
+            to.assign(&unsafe { view_at::<T>(self.first().cast_const(), &self.shape, &self.strides) });
+        })?;
+        Ok(copy)
+    }
+
+    /// Copies the elements of an array here.
+    fn copy_back(&self, copy: &Bound<'_, PyAny>) -> PyResult<()> {
+        let from = Host::of(copy)?;
+        with_type!(self.element, {
+            let from = from.view::<T>()?;
+            check_shape(from.shape(), &self.shape)?;
+            // SAFETY: as in `copy`; it may write them, and what it may write does not overlap.
+            unsafe { view_mut_at::<T>(self.first(), &self.shape, &self.strides) }.assign(&from);
+        })
+    }
+}
+
+/// Refuses an array whose shape is not that of the argument: the function has changed the copy.
+fn check_shape(found: &[usize], wanted: &[usize]) -> PyResult<()> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(PyValueError::new_err(format!("the array of shape {wanted:?} has the shape {found:?} now"))),
     }
 }

@@ -188,7 +188,7 @@ impl Kernel {
         let Some(function) = self.host.as_ref().filter(|_| is_new) else {
             return self.of(py, device);
         };
-        let memory = given.iter().map(|given| match given {
+        let memory = given.iter().filter_map(|given| match given {
             Given::Value(_) | Given::Varying(_) => None,
             Given::Array { elements, .. } => Some(dtype::again(elements)),
         });

@@ -272,6 +272,73 @@ def test_a_copy_within_one_memory_is_refused(both, streams):
     assert (host == np.arange(8)).all()
 
 
+def test_no_array_of_numpy_is_over_the_memory_of_a_graph(monkeypatch):
+    """Code that sees every call of NumPy finds only arrays that own their memory, or whose base does."""
+    seen, watches = [], True
+
+    def sees(value):
+        if isinstance(value, np.ndarray):
+            seen.append(value)
+        return value
+
+    def spied(function):
+        def spy(*arguments, **options):
+            for argument in (*arguments, *options.values()):
+                sees(argument)
+            return sees(function(*arguments, **options))
+
+        return spy
+
+    def profile(frame, event, argument):
+        if not watches:
+            return sys.setprofile(None)
+        for value in (*frame.f_locals.values(), argument):
+            sees(value)
+
+    def add(x, y):
+        sys.setprofile(profile if watches else None)
+        y[...] = x + 1
+
+    kernel = gpumem.compile("GPUMEM_KERNEL adds(view<const float, 2> x, view<float, 2> y) { }", host=add)
+
+    def body(stream, x):
+        y = gpumem.device_array((100, 7), "f4")
+        kernel[1, 1, stream](x, y.T[::-1])
+        kernel[1, 1, stream](y.T[::-1], x)
+
+    numbers = np.arange(700, dtype="f4").reshape(7, 100)
+    x = gpumem.to_device(numbers)
+    graph = gpumem.record(body, x)
+    for name in ("array", "asarray", "copyto", "empty"):
+        monkeypatch.setattr(np, name, spied(getattr(np, name)))
+    try:
+        graph(x)
+        gpumem.synchronize()
+    finally:
+        watches = False
+        monkeypatch.undo()
+        graph(x)
+        gpumem.synchronize()
+    np.testing.assert_array_equal(x.copy_to_host(), numbers + 4)
+    assert seen
+    for array in seen:
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        assert array.base is None and array.flags.owndata
+
+
+def test_a_function_that_changes_its_copy_is_told():
+    def reshapes(y):
+        y.base.shape = (2, 2)
+
+    kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> y) { }", host=reshapes)
+    y = gpumem.to_device(np.zeros(4, "f4"))
+    graph = gpumem.record(lambda stream, y: kernel[1, 1, stream](y), y)
+    graph(y)
+    with pytest.raises(gpumem.GpuMemError, match="has the shape"):
+        gpumem.synchronize()
+
+
 # Each line makes `z`, which keeps all earlier ones.
 CHAINS = {
     "memory of an object": "z = gpumem.as_cuda_array(Keeps(z))",
