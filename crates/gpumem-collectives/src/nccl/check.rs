@@ -9,90 +9,133 @@ use crate::{
     fingerprint::{Fingerprint, disagreement_of_bytes},
 };
 use gpumem_core::{Backend, CollectiveCause, Result};
-use gpumem_runtime::{DeviceArray, Stream, internal::may_block};
+use gpumem_runtime::{DeviceArray, PinnedArray, Stream, internal::may_block};
 use ndarray::Ix1;
 use std::sync::PoisonError;
+
+/// Most buffers that a communicator keeps: those of a call with blocks of different lengths.
+const MOST_KEPT: usize = 2;
+
+/// Stream and memory for one exchange of bytes. They are made, filled and dropped without the locks of the links: memory comes from
+/// resources, which are code of the user, and that may call the communicator.
+pub(super) struct Buffers<B: Backend> {
+    /// Not the caller's: its pending work would be waited for, and would fail the comparison.
+    stream: Stream<B>,
+    own: DeviceArray<u8, Ix1, B>,
+    all: DeviceArray<u8, Ix1, B>,
+    /// Those of all ranks, for the host.
+    read: PinnedArray<u8, Ix1, B>,
+}
 
 /// Bytes that a rank gives to all others.
 struct Exchange<'a, B: Backend> {
     own: &'a OwnCalls<'a, B>,
-    stream: Stream<B>,
-    all: DeviceArray<u8, Ix1, B>,
-    calls: [Prepared<'static, B>; 1],
+    buffers: Buffers<B>,
 }
 
-/// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
-pub(super) fn agree<'a, B: Backend>(
-    parts: &'a [OwnCalls<'a, B>],
-    device_orders: &mut DeviceOrders<'_, B>,
-) -> Result<()> {
-    // Sends and receives concern two ranks only.
-    let is_of_all = |call: &&Call| !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. });
-    let checked: Vec<(&OwnCalls<'_, B>, Vec<&Call>)> = parts
-        .iter()
-        .filter(|own| own.link.options.check)
-        .map(|own| (own, own.calls.iter().map(|prepared| &prepared.call).filter(is_of_all).collect()))
-        .collect();
-    let given = checked.iter().filter_map(|(own, calls)| {
-        let all = Fingerprint::of_group(calls)?;
-        Some((*own, all.to_bytes(own.link.size)))
-    });
-    exchange(given.collect(), device_orders)?;
-    // All ranks call the same operations: so these have blocks of different lengths on all of them, or on none.
-    let given = checked.iter().filter(|(_, calls)| calls.len() > 1).map(|(own, calls)| {
-        let uneven = calls.iter().filter(|call| matches!(call.kind, Kind::AllToAllV { .. }));
-        (*own, uneven.flat_map(|call| Fingerprint::new(call, Vec::new()).to_bytes(own.link.size)).collect())
-    });
-    exchange(given.filter(|(_, bytes): &(_, Vec<u8>)| !bytes.is_empty()).collect(), device_orders)
+/// The comparisons that calls need.
+pub(super) struct Check<'a, B: Backend> {
+    /// Of what each rank calls.
+    calls: Vec<Exchange<'a, B>>,
+    /// Of blocks of different lengths. Where the ranks call the same operations, all of them have such blocks, or none.
+    blocks: Vec<Exchange<'a, B>>,
+}
+
+impl<'a, B: Backend> Check<'a, B> {
+    /// Makes all that the comparisons need, without the locks of the links.
+    pub(super) fn prepare(parts: &'a [OwnCalls<'a, B>]) -> Result<Self> {
+        // Sends and receives concern two ranks only.
+        let is_of_all = |call: &&Call| !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. });
+        let mut check = Self { calls: Vec::new(), blocks: Vec::new() };
+        for own in parts.iter().filter(|own| own.link.options.check) {
+            let size = own.link.size;
+            let calls: Vec<&Call> =
+                own.calls.iter().map(|prepared| &prepared.call).filter(is_of_all).collect();
+            let Some(all) = Fingerprint::of_group(&calls) else { continue };
+            may_block(own.operation)?;
+            check.calls.push(Exchange { own, buffers: own.link.buffers(&all.to_bytes(size))? });
+            let uneven = calls.iter().filter(|call| matches!(call.kind, Kind::AllToAllV { .. }));
+            let blocks = uneven.flat_map(|call| Fingerprint::new(call, Vec::new()).to_bytes(size));
+            let blocks: Vec<u8> = if calls.len() > 1 { blocks.collect() } else { Vec::new() };
+            if !blocks.is_empty() {
+                check.blocks.push(Exchange { own, buffers: own.link.buffers(&blocks)? });
+            }
+        }
+        Ok(check)
+    }
+
+    /// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
+    pub(super) fn agree(&mut self, device_orders: &mut DeviceOrders<'_, B>) -> Result<()> {
+        exchange(&mut self.calls, device_orders)?;
+        exchange(&mut self.blocks, device_orders)
+    }
+
+    /// Keeps the memory for later calls. The locks of the links are free.
+    pub(super) fn keep(self) {
+        for Exchange { own, buffers } in self.calls.into_iter().chain(self.blocks) {
+            own.link.keep(buffers);
+        }
+    }
 }
 
 /// Gathers the fingerprints of all ranks on each, and compares them there.
-fn exchange<'a, B: Backend>(
-    given: Vec<(&'a OwnCalls<'a, B>, Vec<u8>)>,
+fn exchange<B: Backend>(
+    exchanges: &mut [Exchange<'_, B>],
     device_orders: &mut DeviceOrders<'_, B>,
 ) -> Result<()> {
-    let mut exchanges = Vec::with_capacity(given.len());
-    for (own, bytes) in given {
-        may_block(own.operation)?;
-        // Not the caller's: its pending work would be waited for, and would fail the comparison.
-        let stream = own.link.private_stream()?;
-        let source = stream.to_device(&*bytes)?;
-        let all = stream.to_device(&vec![0_u8; bytes.len() * own.link.size])?;
-        let (source, destination) = (Place::of(&source).into_owned(), Place::of(&all).into_owned());
-        let call = Call::new::<u8>(Kind::AllGather, bytes.len());
-        let (source, destination) = (Some(source), Some(destination));
-        let calls = [Prepared { call, source, destination, in_place: false, target: None }];
-        exchanges.push(Exchange { own, stream, all, calls });
-    }
-    let together: Vec<OwnCalls<'_, B>> = exchanges
-        .iter()
-        .map(|Exchange { own, stream, calls, .. }| OwnCalls {
-            link: own.link,
-            stream,
-            operation: own.operation,
-            calls,
-            counts: false,
-        })
-        .collect();
-    if together.is_empty() {
+    if exchanges.is_empty() {
         return Ok(());
     }
-    // Together: one thread with several ranks would wait for itself.
-    enqueue_locked(&together, device_orders)?;
+    {
+        let calls: Vec<[Prepared<'_, B>; 1]> =
+            exchanges.iter().map(|exchange| [exchange.buffers.gather()]).collect();
+        let together: Vec<OwnCalls<'_, B>> = exchanges
+            .iter()
+            .zip(&calls)
+            .map(|(Exchange { own, buffers }, calls)| OwnCalls {
+                link: own.link,
+                stream: &buffers.stream,
+                operation: own.operation,
+                calls,
+                counts: false,
+            })
+            .collect();
+        // Together: one thread with several ranks would wait for itself.
+        enqueue_locked(&together, device_orders)?;
+    }
     // Each rank notes its own failure, even if an earlier one has failed.
-    let compared: Vec<Result<()>> = exchanges.iter().map(Exchange::finish).collect();
+    let compared: Vec<Result<()>> = exchanges.iter_mut().map(Exchange::finish).collect();
     compared.into_iter().collect()
 }
 
+impl<B: Backend> Buffers<B> {
+    /// The operation that gives the bytes of each rank to all.
+    fn gather(&self) -> Prepared<'_, B> {
+        Prepared {
+            call: Call::new::<u8>(Kind::AllGather, self.own.len()),
+            source: Some(Place::of(&self.own)),
+            destination: Some(Place::of(&self.all)),
+            in_place: false,
+            target: None,
+        }
+    }
+
+    /// The bytes of all ranks. Waits for them.
+    fn read(&mut self) -> Result<Vec<u8>> {
+        self.stream.copy_to_host_into(&self.all, &mut self.read)?;
+        Ok(self.read.view()?.to_vec())
+    }
+}
+
 impl<B: Backend> Exchange<'_, B> {
-    fn finish(&self) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
         let OwnCalls { link, operation, .. } = *self.own;
-        let read = self.all.copy_to_host();
+        let read = self.buffers.read();
         // After the copy, which waits for other ranks: the watchdog needs this lock to give up on them.
         let mut state = link.lock();
         let sequence = state.rank.sequence;
         let all = match (read, state.rank.revoked.clone()) {
-            (Ok(all), None) => all.to_vec(),
+            (Ok(all), None) => all,
             (_, Some(cause)) => return Err(link.error(operation, sequence, cause)),
             (Err(error), None) => return Err(error.in_operation(operation)),
         };
@@ -119,14 +162,38 @@ impl<B: Backend> Exchange<'_, B> {
 }
 
 impl<B: Backend> Link<B> {
-    /// A stream that only exchanges of fingerprints use.
-    fn private_stream(&self) -> Result<Stream<B>> {
-        let private = || self.private.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stream) = &*private() {
-            return Ok(stream.clone());
-        }
-        // Without the lock: making a stream frees what was dropped, which is code of the user.
-        let made = self.device.stream()?;
-        Ok(private().get_or_insert(made).clone())
+    /// Stream and memory for an exchange, with the bytes of this rank: kept ones, if there are any of that length.
+    fn buffers(&self, bytes: &[u8]) -> Result<Buffers<B>> {
+        let kept = {
+            // Only to take one out: it is filled, and others are made, without the lock.
+            let mut kept = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = kept.iter().position(|kept| kept.own.len() == bytes.len());
+            at.map(|at| kept.swap_remove(at))
+        };
+        let mut buffers = match kept {
+            Some(kept) => kept,
+            None => {
+                let (stream, all) = (self.device.stream()?, bytes.len().saturating_mul(self.size));
+                let own = stream.device_array(bytes.len())?;
+                let (all, read) = (stream.device_array(all)?, self.device.pinned_array(all)?);
+                Buffers { stream, own, all, read }
+            }
+        };
+        buffers.stream.copy_to_device(&mut buffers.own, bytes)?;
+        Ok(buffers)
+    }
+
+    /// Keeps them for later exchanges, unless there are enough.
+    fn keep(&self, buffers: Buffers<B>) {
+        let mut kept = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_too_many = if kept.len() < MOST_KEPT {
+            kept.push(buffers);
+            None
+        } else {
+            Some(buffers)
+        };
+        drop(kept);
+        // Without the lock: memory goes back to resources, which are code of the user.
+        drop(one_too_many);
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Link,
     calls::{self, Target},
-    check,
+    check::Check,
     device_order::{self, DeviceOrder, Last},
     link::{Handle, IssuedCall, Pending, Writes},
 };
@@ -74,6 +74,18 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
         let operation = parts.first().map_or("", |own| own.operation);
         refuse_overlap(operation, &all)?;
     }
+    // Before the first lock: making memory, and freeing it, runs code of the user, which may call the same communicator.
+    let mut check = Check::prepare(parts)?;
+    let enqueued = enqueue_together(parts, &mut check);
+    if enqueued.is_ok() {
+        check.keep();
+    }
+    enqueued
+}
+
+/// As [`enqueue`], for several ranks, or for one that compares what it calls. Takes the locks of the links: nothing is allocated under
+/// them from the device, and no array is dropped.
+fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_, B>) -> Result<()> {
     // Two threads with several ranks each take the locks in one order.
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -88,7 +100,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
     device_orders.dedup_by_key(|device_order| Arc::as_ptr(device_order));
     let mut device_orders: DeviceOrders<'_, B> =
         device_orders.iter().map(|device_order| (Arc::as_ptr(device_order), device_order.begin())).collect();
-    check::agree(parts, &mut device_orders)?;
+    check.agree(&mut device_orders)?;
     enqueue_locked(parts, &mut device_orders)
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn join<B: Backend>(
         barrier,
         registered: Mutex::new(Registrations::new()),
         splits: AtomicU64::new(0),
-        private: Mutex::new(None),
+        buffers: Mutex::new(Vec::new()),
         state: Mutex::new(State::new((rank, size))),
         changed: Condvar::new(),
     });

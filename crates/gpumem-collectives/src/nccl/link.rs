@@ -1,10 +1,10 @@
 //! The state of one rank's communicator.
 
-use super::{device_order::DeviceOrder, register::Registrations};
+use super::{check::Buffers, device_order::DeviceOrder, register::Registrations};
 use crate::{Options, rank_state::RankState, watchdog};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
 use gpumem_runtime::{
-    Device, DeviceArray, Stream,
+    Device, DeviceArray,
     internal::{Timeline, may_block},
 };
 use gpumem_sys::nccl::{Library, ncclComm_t};
@@ -127,8 +127,8 @@ pub(super) struct Link<B: Backend> {
     pub(super) barrier: DeviceArray<u8, Ix1, B>,
     pub(super) registered: Mutex<Registrations<B>>,
     pub(super) splits: AtomicU64,
-    /// For comparisons of calls.
-    pub(super) private: Mutex<Option<Stream<B>>>,
+    /// For comparisons of calls, while none uses them.
+    pub(super) buffers: Mutex<Vec<Buffers<B>>>,
     pub(super) state: Mutex<State<B>>,
     pub(super) changed: Condvar,
 }

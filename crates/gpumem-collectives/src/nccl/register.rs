@@ -72,6 +72,13 @@ impl<B: Backend> Link<B> {
         if place.extent.is_empty() {
             return Ok(());
         }
+        // Dropped without the locks, after the return: the memory may go back to a resource, which is code of the user.
+        self.deregister_in_order(place).map(drop)
+    }
+
+    /// As [`deregister`](Self::deregister), in the order of the calls. Returns what has held the memory.
+    fn deregister_in_order(&self, place: &Place<'_, B>) -> Result<Option<Entry<B>>> {
+        const OPERATION: &str = "deregister";
         // Before the look at what is under way: no operation is begun that could still use the memory.
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let pending: Vec<_> = {
@@ -91,7 +98,7 @@ impl<B: Backend> Link<B> {
             };
             if entry.count > 1 {
                 entry.count -= 1;
-                return Ok(());
+                return Ok(None);
             }
             entry.handle.0
         };
@@ -99,7 +106,7 @@ impl<B: Backend> Link<B> {
             let outcome = timeline.wait_host(submission);
             // A failure of what is over is told to those who wait for the stream.
             if !outcome.done {
-                return outcome.result.map_err(|error| error.in_operation(OPERATION));
+                return outcome.result.map(|()| None).map_err(|error| error.in_operation(OPERATION));
             }
         }
         let library = self.library;
@@ -108,9 +115,7 @@ impl<B: Backend> Link<B> {
             library.check(unsafe { library.ncclCommDeregister(communicator, handle) })
         })?;
         // Held until the library has let it go.
-        let held = self.registered.lock().unwrap_or_else(PoisonError::into_inner).0.remove(&key(place));
-        drop(held);
-        Ok(())
+        Ok(self.registered.lock().unwrap_or_else(PoisonError::into_inner).0.remove(&key(place)))
     }
 
     /// Takes back all registrations, before the communicator is freed. Nothing of it is under way.
