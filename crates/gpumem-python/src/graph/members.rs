@@ -31,20 +31,20 @@ impl Sequence {
 #[derive(Default)]
 pub(super) struct Visited(Cell<usize>);
 
-/// The way to an object among those that a call gives. The members of a list or a tuple are had from it alone, so each call ends: a
+/// A visit to an object among those that a call gives. The members of a list or a tuple are had from it alone, so each call ends: a
 /// list may be one of its own members, and a few lists that are members of each other several times have more members than there
 /// is time for.
 #[derive(Clone, Copy)]
-pub(super) struct Way<'v> {
+pub(super) struct Visit<'v> {
     visited: &'v Visited,
     depth: usize,
 }
 
-/// A list or a tuple, its members, and the way to them.
-pub(super) type Members<'v, 'py> = (Sequence, Vec<Bound<'py, PyAny>>, Way<'v>);
+/// A list or a tuple, its members, and the visit to each.
+pub(super) type Members<'v, 'py> = (Sequence, Vec<Bound<'py, PyAny>>, Visit<'v>);
 
-impl<'v> Way<'v> {
-    /// The way to what a call gives.
+impl<'v> Visit<'v> {
+    /// The visit to what a call gives.
     pub(super) fn new(visited: &'v Visited) -> Self {
         Self { visited, depth: 0 }
     }

@@ -16,7 +16,7 @@ use crate::{
 };
 use gpumem::{Error, ErrorKind, ReadForm, WriteForm, ndarray::IxDyn};
 use gpumem_runtime::internal::UntypedValue;
-use members::{Visited, Way};
+use members::{Visited, Visit};
 use parameters::{Taken, Inside, GraphParameter};
 use pyo3::{
     exceptions::{PyRuntimeError, PyTypeError},
@@ -59,7 +59,7 @@ pub(crate) fn record(
 ) -> PyResult<Graph> {
     let mut given = Taken::default();
     let visited = Visited::default();
-    let parameter = |one| GraphParameter::of(&one, Way::new(&visited), &mut given);
+    let parameter = |one| GraphParameter::of(&one, Visit::new(&visited), &mut given);
     let parameters = like.iter().map(parameter).collect::<PyResult<Vec<_>>>()?;
     let device = match (device, &given.device) {
         (None, Some(device)) => device.clone(),
@@ -130,7 +130,7 @@ impl Graph {
         };
         let (visited, mut given) = (Visited::default(), Taken::default());
         for (at, (parameter, argument)) in self.parameters.iter().zip(arguments.iter()).enumerate() {
-            parameter.take(&argument, Way::new(&visited), at + 1, stream.device(), &mut given)?;
+            parameter.take(&argument, Visit::new(&visited), at + 1, stream.device(), &mut given)?;
         }
         check_apart(std::mem::take(&mut given.places))?;
         let results = py.detach(|| self.graph.launch(&stream, given.arguments())).map_err(unplaced)?;

@@ -1,6 +1,6 @@
 //! What a graph is recorded with and launched with.
 
-use super::members::{Sequence, Visited, Way};
+use super::members::{Sequence, Visited, Visit};
 use crate::dtype::each;
 use crate::{
     device_array::DeviceNDArray,
@@ -95,9 +95,9 @@ fn missing() -> PyErr {
 
 impl GraphParameter {
     /// The parameter for an argument of `record`.
-    pub(super) fn of(argument: &Bound<'_, PyAny>, way: Way<'_>, given: &mut Taken) -> PyResult<Self> {
-        if let Some((kind, all, way)) = way.members(argument)? {
-            let all = all.iter().map(|one| Self::of(one, way, given)).collect::<PyResult<_>>()?;
+    pub(super) fn of(argument: &Bound<'_, PyAny>, visit: Visit<'_>, given: &mut Taken) -> PyResult<Self> {
+        if let Some((kind, all, visit)) = visit.members(argument)? {
+            let all = all.iter().map(|one| Self::of(one, visit, given)).collect::<PyResult<_>>()?;
             return Ok(Self::Several(all, kind));
         }
         if let Some(array) = interchange::device_source(argument, None)? {
@@ -115,7 +115,7 @@ impl GraphParameter {
     pub(super) fn take(
         &self,
         argument: &Bound<'_, PyAny>,
-        way: Way<'_>,
+        visit: Visit<'_>,
         at: usize,
         device: &gpumem::Device,
         given: &mut Taken,
@@ -123,13 +123,13 @@ impl GraphParameter {
         match self {
             Self::Several(all, _) => {
                 let wrong = || PyTypeError::new_err(format!("argument {at} is a list or a tuple"));
-                let (_, members, way) = way.members(argument)?.ok_or_else(wrong)?;
+                let (_, members, visit) = visit.members(argument)?.ok_or_else(wrong)?;
                 if members.len() != all.len() {
                     let (wanted, found) = (all.len(), members.len());
                     let text = format!("a list or tuple in argument {at} has {wanted} members, not {found}");
                     return Err(PyValueError::new_err(text));
                 }
-                all.iter().zip(&members).try_for_each(|(own, member)| own.take(member, way, at, device, given))
+                all.iter().zip(&members).try_for_each(|(own, member)| own.take(member, visit, at, device, given))
             }
             Self::Number(element) => match argument.cast::<Varying>() {
                 Ok(number) => {
@@ -192,15 +192,15 @@ impl GraphParameter {
 
 /// The device of the first array among the arguments of a launch.
 pub(super) fn first_device(arguments: &Bound<'_, PyTuple>) -> PyResult<Option<gpumem::Device>> {
-    fn find(object: &Bound<'_, PyAny>, way: Way<'_>) -> PyResult<Option<gpumem::Device>> {
+    fn find(object: &Bound<'_, PyAny>, visit: Visit<'_>) -> PyResult<Option<gpumem::Device>> {
         if let Ok(array) = object.cast::<DeviceNDArray>() {
             return each!(&array.get().elements, array => array.device().cloned()).map(Some).map_err(raise);
         }
-        let Some((_, members, way)) = way.members(object)? else { return Ok(None) };
-        members.iter().find_map(|member| find(member, way).transpose()).transpose()
+        let Some((_, members, visit)) = visit.members(object)? else { return Ok(None) };
+        members.iter().find_map(|member| find(member, visit).transpose()).transpose()
     }
     let visited = Visited::default();
-    arguments.iter().find_map(|argument| find(&argument, Way::new(&visited)).transpose()).transpose()
+    arguments.iter().find_map(|argument| find(&argument, Visit::new(&visited)).transpose()).transpose()
 }
 
 /// The type of a number of each launch: one that NumPy knows by a type or a name, or that of a number.

@@ -1,6 +1,6 @@
 //! What a body returns, and each launch makes anew.
 
-use super::members::{Sequence, Visited, Way};
+use super::members::{Sequence, Visited, Visit};
 use crate::{device_array::DeviceNDArray, element::DType, pinned::HostNDArray};
 use gpumem::{DeviceViewMut, Layout, PinnedArray, ndarray::IxDyn};
 use pyo3::{exceptions::PyTypeError, prelude::*};
@@ -35,12 +35,12 @@ struct Collector<'py> {
 }
 
 impl<'py> Collector<'py> {
-    fn add(&mut self, object: &Bound<'py, PyAny>, way: Way<'_>) -> PyResult<Tree> {
+    fn add(&mut self, object: &Bound<'py, PyAny>, visit: Visit<'_>) -> PyResult<Tree> {
         if object.is_none() {
             return Ok(Tree::None);
         }
-        if let Some((kind, all, way)) = way.members(object)? {
-            let all = all.iter().map(|one| self.add(one, way)).collect::<PyResult<_>>()?;
+        if let Some((kind, all, visit)) = visit.members(object)? {
+            let all = all.iter().map(|one| self.add(one, visit)).collect::<PyResult<_>>()?;
             return Ok(Tree::Several(all, kind));
         }
         if let Some(at) = self.seen.iter().position(|seen| seen.is(object)) {
@@ -75,7 +75,7 @@ impl Returned {
     /// Takes what a body returns.
     pub(super) fn of(made: &Bound<'_, PyAny>) -> PyResult<(Self, Results)> {
         let mut collector = Collector::default();
-        let tree = collector.add(made, Way::new(&Visited::default()))?;
+        let tree = collector.add(made, Visit::new(&Visited::default()))?;
         Ok((Self { tree, arrays: collector.arrays }, collector.results))
     }
 
