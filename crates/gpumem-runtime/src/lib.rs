@@ -69,7 +69,7 @@ pub mod internal {
     pub use crate::device::{Allocation, AllocationRef, FrozenMemory};
     pub use crate::graph::{UntypedNumber, UntypedValue};
     pub use crate::key::Key;
-    pub use crate::transfer::{ArrayRef, StagedBytes, Upload, abort, fill, upload};
+    pub use crate::transfer::{ArrayRef, StagedBytes, Upload, abort, fill, fill_zeros, upload};
     pub use gpumem_memory::may_block;
     pub use gpumem_memory::memory::DeviceCore;
     pub use gpumem_memory::trace::CollectiveInfo;

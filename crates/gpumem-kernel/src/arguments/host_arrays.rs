@@ -8,7 +8,7 @@ use gpumem_runtime::{
     Scalar, Scope, Source, Storage, Stream, ToDevice,
     internal::{
         Access, Allocation, AllocationRef, ArrayRef, InPlace, PinScope, Timeline, Upload, WriteBack, abort,
-        check_writable, fill, may_block,
+        check_writable, fill_zeros, may_block,
     },
 };
 use ndarray::{ArrayViewMut, Dimension};
@@ -229,8 +229,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         } else {
             let (memory, layout) = self.stand_in::<S::Elem>(&source.layout(OPERATION)?, form)?;
             // Elements that the kernel leaves out must not show the memory's earlier contents.
-            let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
-            fill(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout), zero)?;
+            fill_zeros(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout))?;
             (memory, layout)
         };
         drop(source);

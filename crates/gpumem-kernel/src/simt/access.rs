@@ -7,7 +7,7 @@
 use crate::simt::{
     Constant, ConstantArray, Indices, LocalArray, Shared, Slice, SliceMut, View, ViewMut, index::outside,
 };
-use bytemuck::Pod;
+use bytemuck::{Pod, allocation::try_zeroed_box};
 use gpumem_core::Element;
 use std::panic::Location;
 
@@ -101,15 +101,41 @@ pub trait StoreLocal<I: Position>: Load<I> {
 pub(crate) fn place_of<T: Element, F: Pod>(
     part: impl FnOnce(&mut T) -> &mut F,
 ) -> impl FnOnce(*mut T) -> *mut F {
-    let mut blank = T::zeroed();
-    let first = (&raw const blank).addr();
-    let distance = std::ptr::from_mut(part(&mut blank)).addr().wrapping_sub(first);
+    let distance = match const { size_of::<T>() <= MOST_ON_STACK } {
+        true => distance_on_stack(part),
+        false => distance_on_heap(part),
+    };
     let last = size_of::<T>().checked_sub(size_of::<F>());
     assert!(
         align_of::<F>() <= align_of::<T>() && last.is_some_and(|last| distance <= last),
         "the part of an element does not lie in the element"
     );
     move |element| element.cast::<u8>().wrapping_add(distance).cast()
+}
+
+/// Bytes of an element that [`place_of`] has room for on the stack. The optimiser leaves out one that lies there.
+const MOST_ON_STACK: usize = 64 << 10;
+
+/// The distance of a part from the beginning of a blank element. In a function of its own, so that no other has room for `T`.
+#[inline(always)]
+fn distance_on_stack<T: Element, F>(part: impl FnOnce(&mut T) -> &mut F) -> usize {
+    distance(&mut T::zeroed(), part)
+}
+
+#[cold]
+#[inline(never)]
+#[allow(clippy::panic)] // the work-item's fault
+fn distance_on_heap<T: Element, F>(part: impl FnOnce(&mut T) -> &mut F) -> usize {
+    match try_zeroed_box::<T>() {
+        Ok(mut blank) => distance(&mut *blank, part),
+        Err(()) => panic!("the host has no room for an element of {} bytes", size_of::<T>()),
+    }
+}
+
+#[inline(always)]
+fn distance<T, F>(blank: &mut T, part: impl FnOnce(&mut T) -> &mut F) -> usize {
+    let first = (&raw const *blank).addr();
+    std::ptr::from_mut(part(blank)).addr().wrapping_sub(first)
 }
 
 macro_rules! loads {

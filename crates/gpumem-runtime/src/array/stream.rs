@@ -19,7 +19,7 @@ impl<B: Backend> Stream<B> {
         let array = UninitArray::<T, S::Dim, B>::allocate(self.device(), operation, spec.into_spec())?;
         // SAFETY: the fill below is ordered before every later use of the array.
         let array = unsafe { array.assume_init() };
-        transfer::fill(self.timeline(), operation, array.place(), <T as bytemuck::Zeroable>::zeroed())?;
+        transfer::fill_zeros(self.timeline(), operation, array.place())?;
         Ok(array)
     }
 

@@ -114,12 +114,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Otherwise as [`copy_to_host`](Self::copy_to_host).
     pub fn get<I: NdIndex<D> + ndarray::IntoDimension>(&self, index: I) -> Result<S::Elem> {
         let layout = self.element("get", index.into_dimension().slice())?;
-        let mut value = [<S::Elem as bytemuck::Zeroable>::zeroed()];
-        if let Ok(mut view) = ArrayViewMut::from(&mut value[..]).into_shape_with_order(()) {
-            let place = ArrayRef::new(&self.memory, &layout);
-            transfer::download(&self.default_timeline()?, "get", place, &mut view, None)?;
-        }
-        Ok(value[0])
+        // Not on the stack, where the caller's may be the only one that there is room for.
+        let mut value = transfer::zeros::<S::Elem, Ix0>("get", Ix0().into())?;
+        let place = ArrayRef::new(&self.memory, &layout);
+        transfer::download(&self.default_timeline()?, "get", place, &mut value.view_mut(), None)?;
+        Ok(value.into_scalar())
     }
 
     fn element(&self, operation: &'static str, index: &[usize]) -> Result<Layout> {

@@ -117,6 +117,6 @@ pub(super) fn zeroed<T: Element, D: Dimension, B: Backend>(
     operation: &'static str,
 ) -> Result<DeviceArray<T, D, B>> {
     let timeline = array.0.device()?.default_timeline()?;
-    transfer::fill(&timeline, operation, array.0.place(), <T as bytemuck::Zeroable>::zeroed())?;
+    transfer::fill_zeros(&timeline, operation, array.0.place())?;
     Ok(array.0)
 }

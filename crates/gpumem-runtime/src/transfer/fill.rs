@@ -23,8 +23,29 @@ pub fn fill<T: Element, B: Backend>(
     destination: ArrayRef<'_, B>,
     value: T,
 ) -> Result<u64> {
+    match repeat(timeline, operation, destination, Pattern::of(bytemuck::bytes_of(&value)))? {
+        Some(submission) => Ok(submission),
+        None => double(timeline, operation, destination, value),
+    }
+}
+
+/// As [`fill`], with zeros, which are aligned everywhere. No element is made, which may be larger than the stack.
+pub fn fill_zeros<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: ArrayRef<'_, B>,
+) -> Result<u64> {
+    Ok(repeat(timeline, operation, destination, Some(Pattern::U8(0)))?.unwrap_or_default())
+}
+
+/// Enqueues the driver's own fill; `None` if there is no pattern, or the elements are not aligned for it.
+fn repeat<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: ArrayRef<'_, B>,
+    pattern: Option<Pattern>,
+) -> Result<Option<u64>> {
     let layout = destination.layout;
-    let pattern = Pattern::of(bytemuck::bytes_of(&value));
     // Most fills are of one run, on the device of the stream: nothing has to be looked up or planned for them.
     if let (Some(pattern), Some(len @ 1..)) = (pattern, layout.packed_len())
         && layout.item() > 0
@@ -32,7 +53,7 @@ pub fn fill<T: Element, B: Backend>(
         && Arc::ptr_eq(&timeline.context, destination.memory.context())
         && destination.memory.boundaries().is_empty()
     {
-        return set_run(timeline, operation, destination, len * layout.item(), pattern);
+        return set_run(timeline, operation, destination, len * layout.item(), pattern).map(Some);
     }
     let access = [destination.access(true)];
     let _admitted = timeline.admit(Work::Transfer, operation, &access)?;
@@ -40,12 +61,9 @@ pub fn fill<T: Element, B: Backend>(
     let pattern = pattern.filter(|pattern| is_aligned(destination, *pattern));
     let nest = CopyNest::new(layout, layout).map_err(|error| timeline.context.error(operation, error))?;
     if nest.len == 0 || nest.item == 0 {
-        return Ok(0);
+        return Ok(Some(0));
     }
-    match pattern {
-        Some(pattern) => set(timeline, operation, destination, &nest, pattern),
-        None => double(timeline, operation, destination, value),
-    }
+    pattern.map(|pattern| set(timeline, operation, destination, &nest, pattern)).transpose()
 }
 
 /// The driver's own fill of one run, as most are.

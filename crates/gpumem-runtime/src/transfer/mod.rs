@@ -51,7 +51,7 @@ use gpumem_layout::{chunks, region_loop, registration_boundaries};
 pub(crate) use copy::{copy, copy_and_wait};
 pub use copy_plan::CopyPlan;
 pub(crate) use file::{download_file, upload_file};
-pub use fill::fill;
+pub use fill::{fill, fill_zeros};
 pub(crate) use host_side::FileSide;
 pub(crate) use many_files::upload_files;
 pub use pageable::{Upload, upload};

@@ -1,0 +1,49 @@
+//! Elements that no stack has room for.
+#![allow(clippy::unwrap_used, large_assignments)] // helpers of tests
+
+use gpumem::{
+    Device, DeviceRecord,
+    kernel::{InOut, Out, config_for_items, prelude::*},
+};
+
+/// 16 MiB, of which a kernel uses a few bytes.
+#[derive(Clone, Copy, DeviceRecord)]
+#[repr(C)]
+struct Row {
+    first: u32,
+    rest: [u8; 16 << 20],
+    last: u32,
+}
+
+// SAFETY: each work-item uses its own element of `y`, and one of them writes to `rows`.
+#[gpumem::kernel(unsafe)]
+fn parts(rows: SliceMut<Row>, y: SliceMut<u32>) {
+    let i = global_id(0);
+    if i == 0 {
+        rows[1].first = 7;
+        rows[1].last = 5;
+        y[0] = rows[1].first + rows[1].last;
+    } else {
+        y[i] = rows[0].first + rows[0].last;
+    }
+}
+
+#[test]
+fn elements_larger_than_the_stack_are_made_and_used_in_parts() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let (mut in_order, mut blocking) =
+        (stream.device_array::<Row, _>(2).unwrap(), device.device_array::<Row, _>(2).unwrap());
+    for check in [false, true] {
+        let kernel = parts().race_checks(check).load(&device).unwrap();
+        let dims = config_for_items(4, 4);
+        for rows in [&mut in_order, &mut blocking] {
+            let mut y = [1; 4];
+            kernel.launch(&stream, &dims, (rows, InOut(&mut y))).unwrap();
+            assert_eq!(y, [12, 0, 0, 0]);
+        }
+        let (mut y, mut rows) = ([1; 4], blocking.copy_to_host().unwrap());
+        kernel.launch(&stream, &dims, (Out(&mut rows), InOut(&mut y))).unwrap();
+        assert_eq!((y, rows[0].first, rows[1].first, rows[1].last), ([12, 0, 0, 0], 0, 7, 5));
+    }
+}
