@@ -52,7 +52,8 @@ pub fn safetensors_index(path: impl AsRef<Path>) -> Result<SafeTensors> {
 
 fn read(index: &DataFile) -> Result<Vec<(String, String)>, FileError> {
     let text = header::read(index, 0, ("an index", index.len(), header::MOST_JSON))?;
-    let map: json::Index = serde_json::from_slice(&text).map_err(|error| header::json(index, 0, &error))?;
+    let json::Object::<json::Index>(map) =
+        serde_json::from_slice(&text).map_err(|error| header::json(index, 0, &error))?;
     Ok(map.weight_map.0)
 }
 

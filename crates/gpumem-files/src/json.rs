@@ -2,9 +2,9 @@
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 /// Most axes of a tensor.
 const MOST_AXES: usize = 64;
@@ -24,6 +24,27 @@ pub(crate) struct Entry {
     pub(crate) dtype: String,
     pub(crate) shape: Shape,
     pub(crate) data_offsets: (u64, u64),
+}
+
+/// An object with fields. What serde derives takes a list of their values, too.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<F: Deserializer<'de>>(from: F) -> std::result::Result<Self, F::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: DeserializeOwned> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        from.deserialize_map(Fields(PhantomData))
+    }
 }
 
 /// Lengths of axes: few.
@@ -70,13 +91,19 @@ impl<'de> Deserialize<'de> for Header {
                 let mut has_metadata = false;
                 while let Some(name) = map.next_key::<String>()? {
                     if name != "__metadata__" {
-                        header.tensors.push((name.into(), map.next_value()?));
+                        let Object(entry) = map.next_value()?;
+                        header.tensors.push((name.into(), entry));
                         continue;
                     }
                     if std::mem::replace(&mut has_metadata, true) {
                         return Err(A::Error::custom("__metadata__ occurs twice"));
                     }
-                    header.metadata = map.next_value::<Option<BTreeMap<_, _>>>()?.unwrap_or_default();
+                    for (name, text) in map.next_value::<Option<Pairs>>()?.map_or_else(Vec::new, |all| all.0)
+                    {
+                        if header.metadata.insert(name, text).is_some() {
+                            return Err(A::Error::custom("two texts of __metadata__ have the same name"));
+                        }
+                    }
                 }
                 Ok(header)
             }
@@ -91,7 +118,7 @@ pub(crate) struct Index {
     pub(crate) weight_map: Pairs,
 }
 
-/// Tensors with the files that they are in, in the order of the text.
+/// Names and what they stand for, in the order of the text: tensors with their files, texts.
 #[derive(Debug)]
 pub(crate) struct Pairs(pub(crate) Vec<(String, String)>);
 
@@ -102,7 +129,7 @@ impl<'de> Deserialize<'de> for Pairs {
             type Value = Pairs;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("files by tensor")
+                f.write_str("texts by name")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {

@@ -102,7 +102,8 @@ impl SafeTensors {
         self.tensors.is_empty()
     }
 
-    /// The texts that the files have beside their tensors (`__metadata__`).
+    /// The texts that the files have beside their tensors (`__metadata__`). Where several files have one of the same name, it is that of
+    /// the file which was opened last.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -202,7 +203,9 @@ impl SafeTensors {
                 return Err(range("it ends behind the end of the file"));
             }
             end = to;
-            if self.by_name.insert(name.clone(), self.tensors.len()).is_some() {
+            // One of another file may have it, too: an index lists the one that is meant.
+            let other = self.by_name.insert(name.clone(), self.tensors.len());
+            if other.and_then(|other| self.tensors.get(other)).is_some_and(|other| other.file == index) {
                 return Err(range("two tensors have this name"));
             }
             let shape = entry.shape.0.into();
@@ -220,18 +223,13 @@ impl SafeTensors {
     /// Keeps the tensors of which a list says in which file they are.
     /// Returns the first name that the list has, and its file has not.
     pub(crate) fn keep(&mut self, list: &[(String, usize)]) -> std::result::Result<(), String> {
-        let mut kept = HashMap::with_capacity(list.len());
-        for (name, file) in list {
-            match self.by_name.get(name.as_str()) {
-                Some(index) if self.tensors.get(*index).is_some_and(|info| info.file == *file) => {
-                    kept.insert(name.as_str(), *index);
-                }
-                _ => return Err(name.clone()),
-            }
-        }
-        self.tensors.retain(|info| kept.contains_key(info.name()));
+        let files: HashMap<_, _> = list.iter().map(|(name, file)| (name.as_str(), *file)).collect();
+        self.tensors.retain(|info| files.get(info.name()) == Some(&info.file));
         self.index();
-        Ok(())
+        match list.iter().find(|(name, _)| !self.by_name.contains_key(name.as_str())) {
+            Some((name, _)) => Err(name.clone()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -247,6 +247,10 @@ fn json_that_lies_is_refused() {
         r#"{"a":{}}"#,
         r#"{"__metadata__":{"a":1}}"#,
         r#"{"__metadata__":{},"__metadata__":{}}"#,
+        r#"{"__metadata__":{"a":"1","a":"1"}}"#,
+        r#"{"__metadata__":["a","1"]}"#,
+        r#"{"a":["F32",[2],[0,8]]}"#,
+        r#"[["F32",[2],[0,8]]]"#,
         r#"{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}}"#,
         r#"{"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}"#,
         r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}}"#,
@@ -332,6 +336,19 @@ fn an_index_leads_to_files_beside_it() {
         let error = open(map).unwrap_err();
         assert_eq!(*failure(&error), FileFailure::NoSuchTensor { name: name.to_owned() }, "{map}");
     }
+    // Of two that have a tensor of one name, the index says which.
+    reference::serialize_to_file([("a", view(4..8)), ("d", view(0..4))], None, &scene.path("more")).unwrap();
+    for map in [r#"{"a":"one","d":"more"}"#, r#"{"d":"more","a":"one"}"#] {
+        let all = open(map).unwrap();
+        assert_eq!((all.len(), all.info("d").unwrap().bytes()), (2, 4));
+        let array = device.to_device(&all.tensor::<u8, Ix1>("a").unwrap()).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), bytes[0..4], "{map}");
+    }
+    let error = open(r#"{"a":"one","a":"more"}"#).unwrap_err();
+    assert!(matches!(failure(&error), FileFailure::Range { .. }), "{error}");
+    fs::write(scene.path("index.json"), r#"[{"a":"one"}]"#).unwrap();
+    let list = safetensors_index(scene.path("index.json")).unwrap_err();
+    assert!(matches!(failure(&list), FileFailure::Format { .. }), "{list}");
     let error = open(r#"{"a":"one","a":"one"}"#).unwrap_err();
     assert!(matches!(failure(&error), FileFailure::Range { .. }), "{error}");
     for map in ["[]", "1", r#"{"a":1}"#, r#"{},"weight_map":{}"#] {
