@@ -1,51 +1,111 @@
-//! Python on threads of the library: callbacks, and bodies of kernels.
+//! From the extension into code of Python: bodies of kernels and of graphs, and callbacks.
 //!
 //! A thread that asks for Python's lock when Python has begun to end never gets it: it ends in the middle of its functions, or
-//! Python aborts. So the end waits for the threads that run code of Python, and lets no others in.
+//! Python aborts. So Python does not begin to end while a thread is inside, and then lets no others in.
 
 use crate::wait::at_end;
-use pyo3::{prelude::*, types::PyDict};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use gpumem_core::process::ProcessGuard;
+use pyo3::{ffi, prelude::*, types::PyDict};
+use std::{
+    cell::Cell,
+    io::Write,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
-/// Threads of the library that run code of Python, or wait for its lock.
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// Code of Python that the extension runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Code {
+    KernelBody,
+    GraphBody,
+    Callback,
+}
+
+const NAMES: [&str; 3] = ["bodies of kernels", "bodies of graphs", "callbacks"];
+
+/// Threads that run code of each kind, or wait for Python's lock to do so.
+static INSIDE: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A thread that may ask for Python's lock.
-struct Inside(());
+thread_local! {
+    /// Whether the thread is the one that ends Python: it has the lock until the end.
+    static ENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread that may ask for Python's lock. There is no other way from here into code of Python.
+struct Inside {
+    code: Code,
+    /// A forked child counts anew.
+    origin: ProcessGuard,
+}
 
 impl Inside {
     /// `None` once Python ends.
-    fn enter() -> Option<Self> {
-        INSIDE.fetch_add(1, Ordering::SeqCst);
-        let inside = Self(());
-        (!HAS_ENDED.load(Ordering::SeqCst)).then_some(inside)
+    fn enter(code: Code) -> Option<Self> {
+        let inside = Self { code, origin: ProcessGuard::current() };
+        inside.count().map(|count| count.fetch_add(1, Ordering::SeqCst));
+        (!HAS_ENDED.load(Ordering::SeqCst) || ENDS.get()).then_some(inside)
+    }
+
+    fn count(&self) -> Option<&'static AtomicUsize> {
+        INSIDE.get(self.code as usize)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        if let Some(count) = self.count().filter(|_| self.origin.is_valid()) {
+            count.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
-/// Runs code of Python on a thread of the library. `None` if Python has ended.
-pub(crate) fn attach<R>(run: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
-    let _inside = Inside::enter()?;
-    Python::try_attach(run)
+/// Runs code of Python on a thread without Python's lock: one of the library's, or one of the program's that has given it up. `None`
+/// if Python has ended.
+pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
+    let inside = Inside::enter(code)?;
+    // SAFETY: Python has not ended, and does not while the thread is inside.
+    let is_of_library = unsafe { ffi::PyGILState_GetThisThreadState() }.is_null();
+    Python::try_attach(|py| {
+        let done = run(py);
+        if is_of_library && !inside.origin.is_valid() {
+            // The code has forked. The child has this thread alone, and no code of the program to go on with.
+            end_process(py, 0);
+        }
+        done
+    })
 }
 
-/// Waits for the threads that are inside. No other one enters from here on.
+/// Ends the process, whatever its threads do, with what it has printed.
+fn end_process(py: Python<'_>, status: i32) -> ! {
+    for name in ["stdout", "stderr"] {
+        // There is nobody left to tell.
+        let _ = py.import("sys").and_then(|sys| sys.getattr(name)?.call_method0("flush"));
+    }
+    // SAFETY: it ends the process; nothing runs after it.
+    unsafe { libc::_exit(status) }
+}
+
+/// Waits for the threads that are inside. No other one enters from here on. If one stays for too long, the process ends here, where
+/// Python would crash.
 #[pyfunction]
-fn end(py: Python<'_>) -> PyResult<()> {
+fn end(py: Python<'_>) {
+    ENDS.set(true);
     HAS_ENDED.store(true, Ordering::SeqCst);
-    at_end(py, || INSIDE.load(Ordering::SeqCst) == 0)
+    let inside = || INSIDE.iter().map(|count| count.load(Ordering::SeqCst));
+    if at_end(py, || inside().all(|count| count == 0)) {
+        return;
+    }
+    let running: Vec<_> = inside().zip(NAMES).filter(|(count, _)| *count > 0).collect();
+    let names: Vec<_> = running.iter().map(|(count, name)| format!("{name}: {count}")).collect();
+    let text = "gpumem: the program has ended, but code of Python still runs for the library";
+    let _ = writeln!(std::io::stderr(), "{text} ({}). The process ends now, with status 1.", names.join(", "));
+    end_process(py, 1)
 }
 
 /// The threads of the parent are not there in a forked child.
 #[pyfunction]
 fn forked() {
-    INSIDE.store(0, Ordering::SeqCst);
+    INSIDE.iter().for_each(|count| count.store(0, Ordering::SeqCst));
 }
 
 /// Has Python call the functions above.

@@ -2,7 +2,7 @@
 
 use crate::dtype::with_type;
 use crate::{
-    attach::attach,
+    attach::{Code, attach},
     dtype::{self, Elements},
     host::Host,
     kept::Kept,
@@ -34,7 +34,7 @@ pub(crate) fn host_function(
     HostFunction::new(move |launch| {
         let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (function, memory) = taken.ok_or("the launch has run already")?;
-        let done = attach(|py| {
+        let done = attach(Code::KernelBody, |py| {
             let arguments = launch.arguments;
             run(py, function.bind(py), &parameters, memory, arguments).map_err(|error| error.to_string())
         });
@@ -48,7 +48,7 @@ pub(crate) fn host_function(
 pub(crate) fn copying_host_function(function: Kept, parameters: Arc<[Parameter]>) -> HostFunction {
     HostFunction::new(move |launch| {
         let arguments = launch.arguments;
-        let done = attach(|py| {
+        let done = attach(Code::KernelBody, |py| {
             run_on_copies(py, function.bind(py), &parameters, arguments).map_err(|error| error.to_string())
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))

@@ -2,7 +2,7 @@
 
 use crate::dtype::each;
 use crate::{
-    attach::attach,
+    attach::{Code, attach},
     device,
     device_array::DeviceNDArray,
     error::raise,
@@ -207,7 +207,7 @@ pub(crate) fn external_stream(
 fn call_later(py: Python<'_>, stream: &Stream, callback: Py<PyAny>, arg: Option<Py<PyAny>>) -> PyResult<()> {
     let (of, callback, arg) = (stream.clone(), Kept::from(callback), arg.map(Kept::from));
     let run = move |outcome: Result<(), gpumem::Error>| {
-        let _ = attach(|py| {
+        let _ = attach(Code::Callback, |py| {
             let status = match outcome {
                 Ok(()) => PyInt::new(py, 0).into_any().unbind(),
                 Err(error) => raise(error).into_value(py).into_any(),
@@ -228,7 +228,7 @@ fn future_done<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyA
     let tell = wrap_pyfunction!(settle, py)?.unbind();
     let (to, then, result) = (Kept::from(running.unbind()), Kept::from(future.clone().unbind()), stream.clone());
     let run = move |outcome: Result<(), gpumem::Error>| {
-        let _ = attach(|py| {
+        let _ = attach(Code::Callback, |py| {
             let error = outcome.err().map(|error| raise(error).into_value(py));
             // A loop that has ended has no waiters left.
             let _ = to.call_method1(py, "call_soon_threadsafe", (tell, then.clone_ref(py), result, error));

@@ -24,16 +24,19 @@ pub(crate) fn ask(operation: &'static str) -> gpumem::Result<MayWait> {
     gpumem_memory::may_block(operation).map(MayWait)
 }
 
-/// Waits, when Python ends, for threads that run its code. A thread that goes on for longer is left to itself.
-pub(crate) fn at_end(py: Python<'_>, are_out: impl Fn() -> bool) -> PyResult<()> {
+/// Waits, when Python ends, for threads that run its code. Signals are left to be handled later. Returns whether they are out: a
+/// thread may go on for ever.
+pub(crate) fn at_end(py: Python<'_>, are_out: impl Fn() -> bool) -> bool {
     const NAP: Duration = Duration::from_millis(1);
     const LONGEST: Duration = Duration::from_secs(10);
     let begun = Instant::now();
-    while !are_out() && begun.elapsed() < LONGEST {
+    while !are_out() {
+        if begun.elapsed() > LONGEST {
+            return false;
+        }
         py.detach(|| thread::sleep(NAP));
-        py.check_signals()?;
     }
-    Ok(())
+    true
 }
 
 impl MayWait {

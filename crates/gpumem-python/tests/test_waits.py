@@ -150,6 +150,101 @@ def test_the_end_of_python_waits_for_its_code_on_other_threads():
         assert out in ("", "called\n")
 
 
+# What goes on for ever when the program ends.
+ENDLESS = [
+    "kernel(goes_on)[1, 1](array)",
+    "kernel(is_busy)[1, 1](array)",
+    "gpumem.stream().add_callback(goes_on)",
+    "threading.Thread(target=gpumem.record, args=[goes_on], daemon=True).start()",
+    "threading.Thread(target=gpumem.record, args=[is_busy], daemon=True).start()",
+]
+# A signal that raises an exception, as Ctrl-C does, while the end waits.
+INTERRUPTED = "kernel(sleeps)[1, 1](array); atexit.register(interrupt)"
+
+
+def test_python_never_ends_while_its_code_runs():
+    program = """
+        import atexit, os, signal, threading, time
+        import gpumem, numpy as np
+
+        def goes_on(*_):
+            begun.set()
+            while True:
+                time.sleep(0.01)
+
+        def is_busy(*_):
+            begun.set()
+            while True:
+                pass
+
+        def sleeps(*_):
+            begun.set()
+            ends.wait()
+            time.sleep(1)
+
+        def interrupt():
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            ends.set()
+
+        def kernel(function):
+            return gpumem.compile("GPUMEM_KERNEL k(slice<float> x) { }", host=function)
+
+        gpumem.select_device("host")
+        begun, ends, array = threading.Event(), threading.Event(), gpumem.to_device(np.zeros(4, "f4"))
+        %s
+        begun.wait()
+        print("ends", end="")
+        """
+    started = []
+    for line in (*ENDLESS, INTERRUPTED):
+        command = [sys.executable, "-c", textwrap.dedent(program % line)]
+        started.append((line, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
+    for line, process in started:
+        out, error = process.communicate(timeout=120)
+        assert out == "ends" and ("still runs for the library" in error) == (line != INTERRUPTED), (line, error)
+        assert process.returncode == 1 if line != INTERRUPTED else process.returncode >= 0, (line, error)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kernel[1, 1](array); gpumem.synchronize()",
+        "kernel[1, 1](array)",
+        "gpumem.stream().add_callback(forks)",
+        "gpumem.record(forks)",
+    ],
+)
+def test_a_child_that_is_forked_in_code_that_the_library_calls_ends(call):
+    out = program(f"""
+        import os, sys, time
+        import gpumem, numpy as np
+        children = []
+
+        def forks(*_):
+            sys.stdout.flush()
+            child = os.fork()
+            if child:
+                children.append(child)
+            else:
+                print("child", end=" ")
+
+        gpumem.select_device("host")
+        kernel, array = gpumem.compile("GPUMEM_KERNEL k(slice<float> x) {{ }}", host=forks), gpumem.to_device(np.zeros(4, "f4"))
+        try:
+            {call}
+        except gpumem.GpuMemError:
+            assert not children
+        while not children:
+            if os.getppid() != {os.getpid()}:
+                sys.exit()
+            time.sleep(0.01)
+        print("ended" if os.waitpid(children[0], 0)[1] == 0 else "failed")
+        """)
+    assert out == "child ended\n"
+
+
 def test_two_threads_may_open_one_handle():
     program("""
         import sys, threading

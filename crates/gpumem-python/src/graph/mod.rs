@@ -8,6 +8,7 @@ mod parameters;
 mod results;
 
 use crate::{
+    attach::{Code, attach},
     device::{self, enter},
     error::raise,
     kernel::check_apart,
@@ -69,7 +70,7 @@ pub(crate) fn record(
     let recorded = py.detach(|| {
         device.record(given.arguments(), |stream, inside| {
             let inside = Inside::new(inside);
-            let done = Python::try_attach(|py| run(py, &body, stream, &parameters, inside));
+            let done = attach(Code::GraphBody, |py| run(py, &body, stream, &parameters, inside));
             let done = done.unwrap_or_else(|| Err(PyRuntimeError::new_err("Python has ended")));
             let (names, results) = done.map_err(|error| {
                 raised = Some(error);
