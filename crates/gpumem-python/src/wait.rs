@@ -40,7 +40,8 @@ pub(crate) fn at_end(py: Python<'_>, are_out: impl Fn() -> bool) -> bool {
 }
 
 impl MayWait {
-    /// Waits for a stream so that Python's signals are handled meanwhile.
+    /// Waits for a stream so that Python's signals are handled meanwhile. For calls that are about the stream: it tells all failures
+    /// on it, and each once.
     pub(crate) fn for_stream(self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<()> {
         self.until(py, || stream.query())?;
         py.detach(|| stream.synchronize()).map_err(raise)
@@ -50,6 +51,14 @@ impl MayWait {
     pub(crate) fn for_event(self, py: Python<'_>, event: &gpumem::Event) -> PyResult<()> {
         self.until(py, || event.query())?;
         py.detach(|| event.synchronize()).map_err(raise)
+    }
+
+    /// Waits until what is on a stream now is over, however it ends: the work of others may be among it, whose failures are theirs.
+    /// The failure of the caller's own work is told by the arrays that it was to write.
+    pub(crate) fn for_work(self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<gpumem::Event> {
+        let event = py.detach(|| stream.record_event()).map_err(raise)?;
+        self.until(py, || event.query())?;
+        Ok(event)
     }
 
     /// Waits for everything on a device.

@@ -210,6 +210,17 @@ def test_a_late_rank_is_an_error_and_python_runs_meanwhile():
     stop.set()
     ticking.join()
     assert len(ticks) > 5 and silent.rank == 1
+    # The stream has not told it yet.
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        rank.synchronize()
+
+
+def test_a_rank_that_only_sends_is_told_that_nobody_received():
+    sender, _silent = ranks(2, timeout=0.3)
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        sender.send(np.array([1.0]), 1)
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        sender.synchronize()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -228,3 +228,63 @@ def test_nothing_is_kept_by_what_has_run():
     gpumem.synchronize()
     gc.collect()
     assert alive() is None
+
+
+def ones():
+    return np.ones(4, "f4")
+
+
+def add_one(x, y, *_):
+    y[:] = x + 1
+
+
+PAIR = "(slice<const float> x, slice<float> y) { }"
+# What waits by itself, on a stream with failed work of others: the result in an array of NumPy.
+WAITING = {
+    "launch": lambda c, s, array, out: gpumem.compile("GPUMEM_KERNEL adds" + PAIR, host=add_one)[1, 1, s](ones() * 2, out),
+    "copy_to_host": lambda c, s, array, out: array.copy_to_host(out, stream=s),
+    "getitem": lambda c, s, array, out: out.fill(array.getitem(0, stream=s)),
+    "all_reduce": lambda c, s, array, out: c.all_reduce(ones() * 3, out),
+    "all_reduce in place": lambda c, s, array, out: (out.fill(3), c.all_reduce(out)),
+    "group": lambda c, s, array, out: in_group(c, lambda group: group.all_reduce(ones() * 3, out)),
+    "send to itself": lambda c, s, array, out: in_group(c, lambda group: (group.send(ones() * 3, 0), group.receive(out, 0))),
+}
+
+
+def in_group(communicator, call):
+    with communicator.group() as group:
+        call(group)
+
+
+@pytest.mark.parametrize("waits", WAITING.values(), ids=WAITING)
+def test_calls_that_wait_tell_no_failures_of_other_work(waits):
+    def fail(x, y):
+        raise ZeroDivisionError("work of others")
+
+    (rank,) = gpumem.Communicator.all([gpumem.Device("host")])
+    stream, array, out = rank.stream, gpumem.to_device(ones() * 3), np.zeros(4, "f4")
+    gpumem.compile("GPUMEM_KERNEL fails" + PAIR, host=fail)[1, 1, stream](gpumem.to_device(ones()), gpumem.to_device(ones()))
+    event = gpumem.event()
+    event.record(stream)
+    with pytest.raises(gpumem.GpuMemError, match="work of others"):
+        event.synchronize()
+    waits(rank, stream, array, out)
+    np.testing.assert_array_equal(out, 3 * ones())
+    # It was for the stream to tell.
+    with pytest.raises(gpumem.GpuMemError, match="work of others"):
+        stream.synchronize()
+    stream.synchronize()
+
+
+def test_a_launch_that_waits_tells_its_own_failure():
+    def fail(x, y):
+        y[:] = 9
+        raise ZeroDivisionError("its own")
+
+    stream, out = gpumem.stream(), np.zeros(4, "f4")
+    fails = gpumem.compile("GPUMEM_KERNEL fails" + PAIR, host=fail)
+    with pytest.raises(gpumem.GpuMemError, match="its own"):
+        fails[1, 1, stream](ones(), out)
+    assert not out.any()
+    with pytest.raises(gpumem.GpuMemError, match="its own"):
+        stream.synchronize()

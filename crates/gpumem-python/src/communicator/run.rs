@@ -16,8 +16,18 @@ pub(super) struct Part {
     pub(super) wait: Option<MayWait>,
 }
 
+impl Part {
+    /// The permission to wait, if the caller waits for the operations.
+    fn waits(&self) -> Option<MayWait> {
+        self.wait.filter(|_| self.operations.iter().any(Operation::is_of_host))
+    }
+}
+
 /// Enqueues the operations of each rank as one piece of work. Waits if an array is one of the host, and copies the results there.
 pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
+    let streams: Vec<_> = parts.iter().map(|part| part.waits().map(|_| part.stream.clone())).collect();
+    let record = |stream: &Option<gpumem::Stream>| stream.as_ref().map(|stream| stream.record_event()).transpose();
+    let before = py.detach(|| streams.iter().map(record).collect::<gpumem::Result<Vec<_>>>()).map_err(raise)?;
     let first = parts.iter().find(|part| part.is_first).and_then(|part| part.wait);
     let call = move || (enqueue(&mut parts), parts);
     let (called, parts) = match first {
@@ -25,9 +35,13 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
         None => py.detach(call),
     };
     called.map_err(raise)?;
-    for Part { stream, operations, wait, .. } in &parts {
-        if let Some(wait) = wait.filter(|_| operations.iter().any(Operation::is_of_host)) {
-            wait.for_stream(py, stream)?;
+    for (part, before) in parts.iter().zip(before) {
+        let (Some(wait), Some(before)) = (part.waits(), before) else { continue };
+        let after = wait.for_work(py, &part.stream)?;
+        // No array of the caller's tells how the others have ended.
+        let is_untold = |operation: &Operation| operation.is_of_host() && !operation.has_destination();
+        if part.operations.iter().any(is_untold) && before.query().is_ok() {
+            wait.for_event(py, &after)?;
         }
     }
     parts.iter().flat_map(|part| &part.operations).try_for_each(|operation| operation.copy_back(py))
