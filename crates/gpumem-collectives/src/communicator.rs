@@ -22,8 +22,8 @@ use std::{
 /// [`group_all`](Self::group_all).
 ///
 /// * **What all agree on.** On the host, operation, element type, number of elements, reduction and root are compared before
-///   anything is moved; on GPUs with [`Options::check`]. If they differ, every rank gets a [`CollectiveError`] that names the ranks that called something else. The last rank
-///   gets it from the call, the others at the next wait for their stream.
+///   anything is moved; on GPUs with [`Options::check`]. If they differ, every rank gets a [`CollectiveError`] that names ranks that called something else,
+///   sixteen at most. The last rank gets it from the call, the others at the next wait for their stream.
 /// * **Failures.** A rank that comes later than [`Options::timeout`], gives its communicator up, or whose work fails, is an
 ///   error on all others. Then the destinations are [poisoned](ErrorKind::Poisoned): they cannot be read until they are written
 ///   anew.

@@ -1,11 +1,15 @@
 //! What a rank calls, as the ranks compare it before anything is moved: in one process, or as bytes.
 
+mod disagreement;
+
+pub(crate) use disagreement::{Disagreement, disagreement, disagreement_of_bytes};
+
 use crate::{
     call::{Call, Kind},
     identity::stable_hash,
     reduction::REDUCTIONS,
 };
-use gpumem_core::{CollectiveCall, CollectiveCause};
+use gpumem_core::CollectiveCall;
 use std::any::TypeId;
 
 /// Changes with the bytes.
@@ -19,7 +23,7 @@ const FIXED: usize = 576;
 
 /// Two types may have one name, and elements of one type several. Within a process the types themselves are compared, and across processes the hash of the name,
 /// which is cut there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Identity {
     Type(TypeId),
     Hash(u64),
@@ -178,84 +182,26 @@ fn number(from: &mut &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*bytes)).ok()
 }
 
-/// As [`disagreement`], of bytes that ranks of a communicator of `size` ranks have said. A rank that cannot take part is told to
-/// all.
-pub(crate) fn disagreement_of_bytes(
-    ranks: &[usize],
-    said: &[&[u8]],
-    size: usize,
-) -> Option<Vec<CollectiveCause>> {
-    let mut all = Vec::with_capacity(said.len());
-    for (rank, said) in ranks.iter().zip(said) {
-        let lost = |why: String| Some(vec![CollectiveCause::PeerLost { rank: *rank, why }; ranks.len()]);
-        match Fingerprint::from_bytes(said, size) {
-            None => return lost("it uses another version of gpumem".to_owned()),
-            Some(Fingerprint { lost: Some(why), .. }) => return lost(why),
-            Some(fingerprint) => all.push(fingerprint),
-        }
-    }
-    disagreement(ranks, &all)
-}
-
-/// Returns why the calls do not fit together, if they do not, for each slot. `ranks` has the rank of each slot.
-pub(crate) fn disagreement(ranks: &[usize], all: &[Fingerprint]) -> Option<Vec<CollectiveCause>> {
-    let differing =
-        |slot: usize| -> Vec<usize> { (0..all.len()).filter(|other| differ((slot, *other), all)).collect() };
-    let differing: Vec<Vec<usize>> = (0..all.len()).map(differing).collect();
-    if differing.iter().all(Vec::is_empty) {
-        return None;
-    }
-    // A rank that agrees with every other one, as two others disagree about a block between them, is told of both.
-    let any: Vec<usize> = (0..all.len()).filter(|slot| !differing[*slot].is_empty()).collect();
-    let causes = differing.iter().zip(all).map(|(theirs, mine)| {
-        let theirs = if theirs.is_empty() { &any } else { theirs };
-        let theirs = theirs.iter().map(|other| (ranks[*other], all[*other].call.clone())).collect();
-        CollectiveCause::Mismatch { mine: Box::new(mine.call.clone()), theirs }
-    });
-    Some(causes.collect())
-}
-
-/// Whether the calls of two slots do not fit together. A slot fits itself, unless what it sends to itself is not what it
-/// receives from itself.
-fn differ((left, right): (usize, usize), all: &[Fingerprint]) -> bool {
-    let (one, other) = (&all[left], &all[right]);
-    let (mine, theirs) = (&one.call, &other.call);
-    if one.element != other.element
-        || mine.element != theirs.element
-        || (mine.reduction, mine.root) != (theirs.reduction, theirs.root)
-        || orders_differ(&mine.order, &theirs.order)
-    {
-        return true;
-    }
-    if let (Some((send, receive)), Some((their_send, their_receive))) = (&one.blocks, &other.blocks) {
-        return send.get(right) != their_receive.get(left) || receive.get(right) != their_send.get(left);
-    }
-    let is_pair = |call: &CollectiveCall| matches!(call.operation, "send" | "receive");
-    mine.count != theirs.count || (mine.operation != theirs.operation && !(is_pair(mine) && is_pair(theirs)))
-}
-
-/// Whether two ranks had called different numbers of operations of a communicator that both belong to.
-fn orders_differ(mine: &[(u64, u64)], theirs: &[(u64, u64)]) -> bool {
-    mine.iter().any(|(communicator, calls)| {
-        theirs.iter().any(|(other, their_calls)| other == communicator && their_calls != calls)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Max, Sum};
+    use gpumem_core::CollectiveCause;
 
     /// The ranks that each rank is told of; nothing if all agree.
     fn told(calls: &[(Call, &[(u64, u64)])]) -> Vec<Vec<usize>> {
         let ranks: Vec<usize> = (0..calls.len()).map(|slot| 10 + slot).collect();
         let all = calls.iter().map(|(call, order)| Fingerprint::new(call, order.to_vec()));
         let all: Vec<Fingerprint> = all.collect();
-        let causes = disagreement(&ranks, &all);
+        let causes: Option<Vec<_>> =
+            disagreement(&ranks, &all).map(|found| (0..calls.len()).map(|slot| found.of(slot)).collect());
         // The same between processes.
         let bytes: Vec<_> = all.iter().map(|one| one.to_bytes(calls.len())).collect();
         let bytes: Vec<&[u8]> = bytes.iter().map(|bytes| &**bytes).collect();
-        assert_eq!(disagreement_of_bytes(&ranks, &bytes, calls.len()), causes);
+        for slot in 0..calls.len() {
+            let told = disagreement_of_bytes(&ranks, &bytes, calls.len(), slot);
+            assert_eq!(told, causes.as_ref().map(|causes| causes[slot].clone()));
+        }
         let Some(causes) = causes else { return Vec::new() };
         let theirs = |slot: usize| match causes[slot].clone() {
             CollectiveCause::Mismatch { mine, theirs } => {
@@ -360,8 +306,9 @@ mod tests {
             let read = Fingerprint::from_bytes(&said.to_bytes(2), 2).unwrap();
             assert_eq!((read.call, read.lost.as_deref()), (call.describe(), Some(&*"ä".repeat(80))));
         }
-        let why = disagreement_of_bytes(&[5, 6], &[&said.to_bytes(2), &said.to_bytes(2)[..20]], 2).unwrap();
-        assert_eq!(why[0].to_string(), "rank 6 did not take part: it uses another version of gpumem");
+        let bytes: [&[u8]; 2] = [&said.to_bytes(2), &said.to_bytes(2)[..20]];
+        let why = disagreement_of_bytes(&[5, 6], &bytes, 2, 0).unwrap();
+        assert_eq!(why.to_string(), "rank 6 did not take part: it uses another version of gpumem");
     }
 
     #[test]

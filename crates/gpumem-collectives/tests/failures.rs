@@ -62,6 +62,22 @@ fn a_disagreement_names_the_ranks_on_every_rank_and_moves_nothing() {
 }
 
 #[test]
+fn of_many_ranks_that_disagree_each_is_told_of_sixteen() {
+    let all = ranks(if cfg!(miri) { 40 } else { 200 }, None);
+    let mut last = Ok(());
+    for (comm, stream) in &all {
+        let mut array = stream.to_device(&vec![1; 1 + comm.rank() % 2]).unwrap();
+        last = comm.on(stream).all_reduce(InPlace, &mut array, Sum);
+    }
+    assert_eq!(others(&failed(last)), (0..16).map(|at| 2 * at).collect::<Vec<_>>());
+    for (comm, stream) in &all {
+        let _told = stream.synchronize();
+        let named = others(&comm.failure().unwrap());
+        assert!(named.len() == 16 && named.iter().all(|other| other % 2 != comm.rank() % 2), "{named:?}");
+    }
+}
+
+#[test]
 fn roots_and_blocks_that_differ_are_named() {
     let all = ranks(2, None);
     let mut array = all[0].1.to_device(&[1, 2]).unwrap();

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::fingerprint::{Fingerprint, disagreement};
 use gpumem_core::CollectiveCause;
+use std::sync::Arc;
 
 /// The calls of all slots with their bytes, if they fit together: the steps of the operation.
 ///
@@ -13,8 +14,8 @@ use gpumem_core::CollectiveCause;
 /// Returns why they do not. Then nothing is moved.
 pub(crate) fn agreed(ranks: &[usize], all: Vec<(Fingerprint, Part)>) -> Result<Vec<Move>, Verdict> {
     let (called, parts): (Vec<Fingerprint>, Vec<Part>) = all.into_iter().unzip();
-    if let Some(causes) = disagreement(ranks, &called) {
-        return Err(Verdict::Each(causes));
+    if let Some(found) = disagreement(ranks, &called) {
+        return Err(Verdict::Each(Arc::new(found)));
     }
     let mut streams: Vec<(u64, usize)> =
         parts.iter().zip(ranks).map(|(part, rank)| (part.stream, *rank)).collect();

@@ -3,10 +3,12 @@
 //! Each rank has a slot, and takes it when its stream has come so far. The last to come moves the bytes of all, on the
 //! thread that runs its stream; the others are woken. No thread waits for another one.
 
+use crate::fingerprint::Disagreement;
 use gpumem_core::CollectiveCause;
 use smallvec::SmallVec;
 use std::{
     fmt,
+    sync::Arc,
     task::{Poll, Waker},
     time::Instant,
 };
@@ -20,16 +22,14 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 #[derive(Debug, Clone)]
 pub(crate) enum Verdict {
     One(CollectiveCause),
-    Each(Vec<CollectiveCause>),
+    Each(Arc<Disagreement>),
 }
 
 impl Verdict {
     pub(crate) fn of(&self, slot: usize) -> CollectiveCause {
         match self {
             Verdict::One(cause) => cause.clone(),
-            Verdict::Each(causes) => causes.get(slot).or(causes.first()).cloned().unwrap_or_else(|| {
-                CollectiveCause::PeerLost { rank: slot, why: "it has no part in the operation".to_owned() }
-            }),
+            Verdict::Each(found) => found.of(slot),
         }
     }
 }

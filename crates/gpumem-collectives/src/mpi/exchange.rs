@@ -107,6 +107,6 @@ impl Exchange {
             Sequence::SendTo(_) => 0,
             Sequence::ReceiveFrom(_) => 1,
         };
-        disagreement_of_bytes(&ranks, &said, size)?.into_iter().nth(slot)
+        disagreement_of_bytes(&ranks, &said, size, slot)
     }
 }

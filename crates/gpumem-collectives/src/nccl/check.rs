@@ -156,7 +156,7 @@ impl<B: Backend> Exchange<'_, B> {
         (0..all.len() / size / bytes).find_map(|at| {
             let said: Vec<&[u8]> =
                 all.chunks_exact(all.len() / size).map(|of| &of[at * bytes..][..bytes]).collect();
-            disagreement_of_bytes(&ranks, &said, size)?.into_iter().nth(rank)
+            disagreement_of_bytes(&ranks, &said, size, rank)
         })
     }
 }
