@@ -24,6 +24,11 @@ impl Open {
         self.called.get(slot).is_some_and(Option::is_none)
     }
 
+    /// Whether it lacks a call of this rank, which may have both slots of what it sends to itself.
+    pub(super) fn lacks_call_of(&self, rank: usize) -> bool {
+        self.pending.ranks().iter().zip(&self.called).any(|(of, called)| *of == rank && called.is_none())
+    }
+
     /// The calls of all ranks, if all have called.
     pub(super) fn complete(&self) -> Option<Vec<(Fingerprint, Part)>> {
         // The last call copies them all; each of the others nothing.

@@ -96,6 +96,11 @@ impl<P> PendingCollective<P> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// The rank of each slot.
+    pub(crate) fn ranks(&self) -> &[usize] {
+        &self.ranks
+    }
+
     /// Sets the steps, before the last rank comes.
     pub(crate) fn set_steps(&self, steps: Vec<P>) {
         self.lock().steps = steps;

@@ -277,16 +277,9 @@ impl Shared {
         let Some(own) = state.ranks.get_mut(rank) else { return };
         own.state.has_left = true;
         let verdict = Verdict::One(left(rank, self.size()));
-        for open in state.open.iter().filter(|open| open.lacks(rank)) {
-            later.push((open.pending.clone(), verdict.clone()));
-        }
-        for ((from, to), waiting) in &state.pairs {
-            let slot = if *from == rank { 0 } else { 1 };
-            if *from == rank || *to == rank {
-                let lacking = waiting.iter().filter(|open| open.lacks(slot));
-                later.extend(lacking.map(|open| (open.pending.clone(), verdict.clone())));
-            }
-        }
+        let open = state.open.iter().chain(state.pairs.values().flatten());
+        let lacking = open.filter(|open| open.lacks_call_of(rank));
+        later.extend(lacking.map(|open| (open.pending.clone(), verdict.clone())));
         drop(state);
         self.call_counts.leave(self.members[rank], self.id);
         for (pending, verdict) in later {

@@ -110,6 +110,25 @@ fn ranks_can_be_split_after_a_panic_in_a_split() {
 }
 
 #[test]
+fn what_a_rank_sends_to_itself_fails_when_it_leaves() {
+    for seed in seeds(4) {
+        for sends in [true, false] {
+            let mut all = ranks_with(2, seed, &patient());
+            let (comm, stream) = all.remove(0);
+            let mut array = stream.to_device(&[1, 2]).unwrap();
+            let called = comm.group(&stream, |group| match sends {
+                true => group.send(&array, 0),
+                false => group.receive(&mut array, 0),
+            });
+            called.unwrap();
+            drop(comm);
+            let told = stream.synchronize().unwrap_err().to_string();
+            assert!(told.contains("rank 0 did not take part: its communicator was dropped"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn ranks_do_not_wait_for_one_that_leaves_its_part_of_a_split() {
     let (mut all, alone) = (ranks_with(2, None, &patient()), ranks_with(2, None, &soon()));
     let (second, (first, stream)) = (all.pop().unwrap().0, all.pop().unwrap());
