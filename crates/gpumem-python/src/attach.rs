@@ -78,7 +78,7 @@ pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R)
 /// Ends the process, whatever its threads do, with what it has printed.
 fn end_process(py: Python<'_>, status: i32) -> ! {
     for name in ["stdout", "stderr"] {
-        // There is nobody left to tell.
+        // No code is left that a failure could be told to.
         let _ = py.import("sys").and_then(|sys| sys.getattr(name)?.call_method0("flush"));
     }
     // SAFETY: it ends the process; nothing runs after it.

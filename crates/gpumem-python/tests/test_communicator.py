@@ -215,7 +215,7 @@ def test_a_late_rank_is_an_error_and_python_runs_meanwhile():
         rank.synchronize()
 
 
-def test_a_rank_that_only_sends_is_told_that_nobody_received():
+def test_a_rank_that_only_sends_is_told_that_no_rank_received():
     sender, _silent = ranks(2, timeout=0.3)
     with pytest.raises(gpumem.GpuMemError, match="did not take part"):
         sender.send(np.array([1.0]), 1)
