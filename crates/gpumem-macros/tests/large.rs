@@ -47,3 +47,46 @@ fn elements_larger_than_the_stack_are_made_and_used_in_parts() {
         assert_eq!((y, rows[0].first, rows[1].first, rows[1].last), ([12, 0, 0, 0], 0, 7, 5));
     }
 }
+
+/// More than any host has.
+#[derive(Clone, Copy, DeviceRecord)]
+#[repr(C)]
+struct Vast {
+    first: u32,
+    rest: [u8; 1 << 45],
+    inner: Inner,
+}
+
+#[derive(Clone, Copy, DeviceRecord)]
+#[repr(C)]
+struct Inner {
+    last: u32,
+}
+
+#[gpumem::kernel]
+fn lengths(rows: Slice<Vast>, y: Own<u64>) {
+    y[own()] = rows.len() as u64;
+}
+
+// SAFETY: no device has room for it.
+#[gpumem::kernel(unsafe)]
+fn shared_beyond_all_memory(y: SliceMut<u32>) {
+    let many = shared::<u32>([1 << 40, 1 << 40]);
+    let more = shared::<u64>([1 << 62]);
+    many[[0, 0]] = 1;
+    more[0] = 1;
+    y[0] = many[[0, 0]] + more[0] as u32;
+}
+
+#[test]
+fn declarations_of_vast_types_are_declared() {
+    let text = lengths().source_text().unwrap().to_owned();
+    for declared in ["u32 first_;", "array<u8, 35184372088832> rest_;", "Inner_", "u32 last_;"] {
+        assert!(text.contains(declared), "{declared}: {text}");
+    }
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let kernel = shared_beyond_all_memory().load(&device).unwrap();
+    let error = kernel.launch(&stream, &config_for_items(1, 1), (InOut(&mut [0; 1]),)).unwrap_err();
+    assert!(error.to_string().contains("shared memory"), "{error}");
+}

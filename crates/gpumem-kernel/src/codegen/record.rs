@@ -1,9 +1,8 @@
 //! Records: structures of the user with the same form in Rust and in C++.
 
 use super::{DeviceType, Form, TypeInfo, print::member};
-use bytemuck::zeroed_box;
 use gpumem_core::Element;
-use std::{any::TypeId, fmt::Write, ops::Deref};
+use std::{any::TypeId, fmt::Write, marker::PhantomData, ops::Deref};
 
 /// A structure as C++ has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,26 +34,19 @@ pub struct RecordField {
 #[derive(Debug)]
 pub struct FieldOf<R> {
     name: &'static str,
-    ty: fn(&R) -> &dyn FieldType,
+    ty: fn() -> TypeInfo,
     offset: usize,
     layout: [usize; 2],
+    record: PhantomData<fn(&R)>,
 }
 
-/// A value that may be a field of a record.
-pub trait FieldType {
-    /// Its type in device code.
-    fn info(&self) -> TypeInfo;
-}
-
-impl<T: DeviceType> FieldType for T {
-    fn info(&self) -> TypeInfo {
-        T::device_type()
-    }
-}
+/// The type of a field, of which no value is made: it may be larger than the memory.
+#[derive(Debug)]
+pub struct FieldType<T>(PhantomData<fn(&T)>);
 
 /// A field of a record: plain data, in device code too.
-pub fn field<T: Element + DeviceType>(value: &T) -> &dyn FieldType {
-    value
+pub fn field<T: Element + DeviceType>(_: &T) -> FieldType<T> {
+    FieldType(PhantomData)
 }
 
 /// A record without `Deref`, by which a field could be one of another structure. One with it has two implementations, and a check
@@ -72,14 +64,15 @@ impl<R> FieldOf<R> {
     }
 
     /// The field at `offset` that both functions borrow, of which the second needs one that kernels have.
-    pub const fn new<T>(
+    pub const fn new<T: DeviceType>(
         name: &'static str,
         offset: usize,
         field: fn(&R) -> &T,
-        ty: fn(&R) -> &dyn FieldType,
+        ty: fn(&R) -> FieldType<T>,
     ) -> Self {
-        let _ = field;
-        Self { name, ty, offset, layout: [size_of::<T>(), align_of::<T>()] }
+        let (_, _) = (field, ty);
+        let layout = [size_of::<T>(), align_of::<T>()];
+        Self { name, ty: T::device_type, offset, layout, record: PhantomData }
     }
 
     /// Refuses, while the program is compiled, a record that is not its fields one after the other.
@@ -197,9 +190,8 @@ impl TypeInfo {
         let name = format!("@{:?}@", TypeId::of::<R>());
         let mut records: Vec<Record> = Vec::new();
         let mut listed = Vec::new();
-        let zeros: Box<R> = zeroed_box();
-        for FieldOf { name, ty, offset, layout } in fields {
-            let Self { name: ty, records: within, .. } = ty(&zeros).info();
+        for FieldOf { name, ty, offset, layout, .. } in fields {
+            let Self { name: ty, records: within, .. } = ty();
             for record in within {
                 if !records.contains(&record) {
                     records.push(record);

@@ -111,9 +111,11 @@ impl Language {
         Ok(())
     }
 
-    /// The end of a shared array of these extents, of which the memory before it ends there.
+    /// The end of a shared array of these extents, of which the memory before it ends there. One that would end beyond all memory
+    /// ends at its last byte: no device has so much.
     pub fn shared_end<T, const N: usize>(bytes: usize, extents: [usize; N]) -> usize {
-        bytes.next_multiple_of(align_of::<T>()) + size_of::<T>() * extents.iter().product::<usize>()
+        let start = bytes.checked_next_multiple_of(align_of::<T>()).unwrap_or(usize::MAX);
+        start.saturating_add(extents.iter().fold(size_of::<T>(), |all, extent| all.saturating_mul(*extent)))
     }
 
     /// An extent, as its type has it.
