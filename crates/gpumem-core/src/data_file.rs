@@ -1,13 +1,20 @@
-//! Files that elements are read from.
+//! Files that elements are read from, and written to.
 
 use crate::{Error, FileError, FileFailure, Result};
 use std::{
-    fs::{File, Metadata, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io,
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::{self, Path, PathBuf},
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
+
+/// Distinguishes the files that this process has [made](DataFile::create_beside).
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A regular file, open for reading. Its bytes are read when they are copied, never mapped: a file that others cut meanwhile is an
 /// error.
@@ -109,9 +116,38 @@ impl DataFile {
         Ok(())
     }
 
-    /// A file that is being written, under the name that it will have.
-    pub fn being_written(file: File, path: PathBuf, len: u64) -> Self {
-        Self(Arc::new(Opened { file, path, len, modified: None }))
+    /// Makes a file of so many bytes, which are to be [written](Self::put), beside `path` and under a name of its own. Returns it, with
+    /// `path` as its path, and the path where it lies. On Unix it has the permissions of the file at `path`.
+    ///
+    /// # Errors
+    /// Returns [`FileFailure::Io`] if the system reports a failure, and [`FileFailure::Format`] if the path ends with no name.
+    pub fn create_beside(path: &Path, len: u64) -> Result<(Self, PathBuf), FileError> {
+        let fail = |error: io::Error| FileError::io(path, &error);
+        if path.file_name().is_none() {
+            let failure = FileFailure::Format { offset: 0, why: "the path ends with no name of a file" };
+            return Err(FileError { path: path.to_owned(), failure });
+        }
+        // The folder of the process may change.
+        let path = path::absolute(path).map_err(fail)?;
+        let replaced = fs::metadata(&path).ok().filter(Metadata::is_file);
+        let (file, temporary) = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            // Short, whatever the name.
+            let temporary = path.with_file_name(format!(".gpumem.{}-{number}.tmp", process::id()));
+            match create_as(&temporary, replaced.as_ref()) {
+                // Left by an earlier process of this number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => break (made.map_err(fail)?, temporary),
+            }
+        };
+        match permit_as(&file, replaced.as_ref()).and_then(|()| file.set_len(len)) {
+            Ok(()) => Ok((Self(Arc::new(Opened { file, path, len, modified: None })), temporary)),
+            Err(error) => {
+                drop(file);
+                let _ = fs::remove_file(temporary);
+                Err(fail(error))
+            }
+        }
     }
 
     /// Waits until what was written is on the disk.
@@ -122,7 +158,7 @@ impl DataFile {
         self.0.file.sync_all().map_err(|error| FileError::io(&self.0.path, &error))
     }
 
-    /// Writes all of `from` at `offset` into a file that is [being written](Self::being_written).
+    /// Writes all of `from` at `offset` into a file that was [made](Self::create_beside) for it.
     ///
     /// # Errors
     /// Returns [`FileFailure::Io`] if they cannot be written.
@@ -153,6 +189,29 @@ impl DataFile {
             false => Err(self.error(FileFailure::Changed)),
         }
     }
+}
+
+/// Makes a file, which no one may open who may not open another one.
+fn create_as(path: &Path, other: Option<&Metadata>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    if let Some(other) = other {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        options.mode(other.permissions().mode() & 0o777);
+    }
+    let _ = other;
+    options.open(path)
+}
+
+/// Gives a file the permissions of another one, of which [`create_as`] leaves some out.
+fn permit_as(file: &File, other: Option<&Metadata>) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(other) = other {
+        return file.set_permissions(other.permissions());
+    }
+    let _ = (file, other);
+    Ok(())
 }
 
 fn stamp(metadata: &Metadata) -> (u64, Option<SystemTime>) {

@@ -1,27 +1,23 @@
 //! Files that are written, and seen when they are whole.
 
-use gpumem_core::{DataFile, Error, FileError, FileFailure, Result};
+use gpumem_core::{DataFile, Error, ErrorKind, FileError, FileFailure, Result, process::ProcessGuard};
 use std::{
-    ffi::OsString,
-    fs::{self, OpenOptions},
-    io, mem,
+    fs, mem,
     path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Distinguishes the temporary files of one process.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-
 /// A file that is being written: in a temporary file beside the path, until [`commit`](Self::commit) gives it its name. So a program that
-/// opens the path finds the old file or the new one, whole, and one that has been opened or mapped before stays as it is.
+/// opens the path finds the old file or the new one, whole, and one that has been opened or mapped before stays as it is. The new one
+/// has the permissions of the old one. A symbolic link is replaced, and not what it points to.
 ///
-/// Dropping it removes the temporary file.
+/// Dropping it removes the temporary file. In a forked child it is an error to use, and dropping it only closes the file.
 #[derive(Debug)]
 pub struct NewFile {
     file: DataFile,
     /// Empty once it has its name.
     temporary: PathBuf,
+    /// The file is its creator's.
+    origin: ProcessGuard,
 }
 
 impl NewFile {
@@ -30,32 +26,9 @@ impl NewFile {
     /// # Errors
     /// Returns [`File`](gpumem_core::ErrorKind::File) if it cannot be made.
     pub fn create(path: impl AsRef<Path>, bytes: u64) -> Result<Self> {
-        Self::try_create(path.as_ref(), bytes).map_err(|error| fail("create", error))
-    }
-
-    fn try_create(path: &Path, bytes: u64) -> Result<Self, FileError> {
-        let Some(name) = path.file_name() else {
-            let failure = FileFailure::Format { offset: 0, why: "the path ends with no name of a file" };
-            return Err(FileError { path: path.to_owned(), failure });
-        };
-        let (file, temporary) = loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".{}-{number}.tmp", process::id()));
-            let temporary = path.with_file_name(hidden);
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&temporary) {
-                // Left by an earlier process of this number.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(FileError::io(path, &error)),
-                Ok(file) => break (file, temporary),
-            }
-        };
-        let length = file.set_len(bytes);
-        // From here on the temporary is removed with it.
-        let new = Self { file: DataFile::being_written(file, path.to_owned(), bytes), temporary };
-        length.map_err(|error| FileError::io(path, &error))?;
-        Ok(new)
+        let (file, temporary) =
+            DataFile::create_beside(path.as_ref(), bytes).map_err(|error| fail("create", error))?;
+        Ok(Self { file, temporary, origin: ProcessGuard::current() })
     }
 
     /// Writes bytes at `offset`.
@@ -63,9 +36,15 @@ impl NewFile {
     /// # Errors
     /// Returns [`File`](gpumem_core::ErrorKind::File) if they cannot be written, or would lie behind the end.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.check_process("write")?;
         self.check(offset, bytes.len() as u64)
             .and_then(|()| self.file.put(offset, bytes))
             .map_err(|error| fail("write", error))
+    }
+
+    /// Returns [`ForkedChild`](ErrorKind::ForkedChild) in a child of the process that made it.
+    pub(crate) fn check_process(&self, operation: &'static str) -> Result<()> {
+        self.origin.check("", operation)
     }
 
     /// Returns [`FileFailure::Range`] if so many bytes would lie behind the end.
@@ -87,6 +66,7 @@ impl NewFile {
     /// # Errors
     /// Returns [`File`](gpumem_core::ErrorKind::File) if the system reports a failure.
     pub fn sync(&self) -> Result<()> {
+        self.check_process("sync")?;
         self.file.sync().map_err(|error| fail("sync", error))
     }
 
@@ -95,6 +75,7 @@ impl NewFile {
     /// # Errors
     /// Returns [`File`](gpumem_core::ErrorKind::File) if it cannot be renamed; it is removed then.
     pub fn commit(mut self) -> Result<()> {
+        self.check_process("commit")?;
         fs::rename(&self.temporary, self.file.path())
             .map_err(|error| fail("commit", FileError::io(self.file.path(), &error)))?;
         self.temporary = PathBuf::new();
@@ -105,7 +86,10 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         let temporary = mem::take(&mut self.temporary);
-        if !temporary.as_os_str().is_empty()
+        let is_forked =
+            self.check_process("drop").is_err_and(|error| *error.kind() == ErrorKind::ForkedChild);
+        if !is_forked
+            && !temporary.as_os_str().is_empty()
             && let Err(why) = fs::remove_file(&temporary)
         {
             gpumem_core::tell!(warn: "{temporary:?} could not be removed: {why}");

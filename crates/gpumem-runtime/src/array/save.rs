@@ -36,6 +36,7 @@ impl NewFile {
         order: Order,
     ) -> Result<()> {
         const OPERATION: &str = "write_array";
+        self.check_process(OPERATION)?;
         let layout = Layout::packed(array.shape(), size_of::<S::Elem>(), order)
             .map_err(|error| array.fail(OPERATION, error))?;
         self.check(offset, layout.packed_bytes() as u64)
