@@ -18,7 +18,10 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// The function as a host device runs it, in the order of its stream. An exception in it is a fault of the stream.
 ///
@@ -36,7 +39,7 @@ pub(crate) fn host_function(
         let (function, memory) = taken.ok_or("the launch has run already")?;
         let done = attach(Code::KernelBody, |py| {
             let arguments = launch.arguments;
-            run(py, function.bind(py), &parameters, memory, arguments).map_err(|error| error.to_string())
+            run(py, function.bind(py), &parameters, memory, arguments).map_err(|error| text(&error))
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))
     })
@@ -49,10 +52,19 @@ pub(crate) fn copying_host_function(function: Kept, parameters: Arc<[Parameter]>
     HostFunction::new(move |launch| {
         let arguments = launch.arguments;
         let done = attach(Code::KernelBody, |py| {
-            run_on_copies(py, function.bind(py), &parameters, arguments).map_err(|error| error.to_string())
+            run_on_copies(py, function.bind(py), &parameters, arguments).map_err(|error| text(&error))
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))
     })
+}
+
+/// An exception as text. Its class is the program's own, and may have no name.
+fn text(error: &PyErr) -> String {
+    let mut text = String::new();
+    match write!(text, "{error}") {
+        Ok(()) => text,
+        Err(_) => "the function has raised an exception that has no text".to_owned(),
+    }
 }
 
 fn run_on_copies(

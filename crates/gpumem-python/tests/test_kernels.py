@@ -116,3 +116,29 @@ def test_spellings_of_parameters():
         none[(1, 1, 1, 1), 1]
     with pytest.raises((TypeError, ValueError)):
         none[1]
+
+
+def test_exceptions_that_have_no_text_are_faults_as_others():
+    class Nameless(type):
+        def __getattribute__(cls, name):
+            raise KeyError(name)
+
+    class Strange(Exception, metaclass=Nameless):
+        pass
+
+    class Silent(Exception):
+        def __str__(self):
+            raise ValueError("no text")
+
+    for error in (Strange(), Silent()):
+
+        def fails(y):
+            raise error
+
+        kernel = gpumem.compile("GPUMEM_KERNEL fails(slice<float> y) { }", host=fails)
+        y = gpumem.to_device(np.zeros(4, "f4"))
+        for launch in (gpumem.record(lambda stream, y: kernel[1, 1, stream](y), y), kernel[1, 1]):
+            y = gpumem.to_device(np.zeros(4, "f4"))
+            launch(y)
+            with pytest.raises(gpumem.GpuMemError, match="fails"):
+                gpumem.synchronize()
