@@ -11,8 +11,8 @@ use crate::{
     wait::ask,
 };
 use gpumem::{
-    AnyBackend, Element, Error, Layout, PinnedArray,
-    generic::{DeviceVisible, HostArray, HostKind, Pinned},
+    AnyBackend, Element, Error, Layout, Loan, PinnedArray,
+    generic::{DeviceVisible, HostArray, OwnedKind, Pinned},
     ndarray::IxDyn,
 };
 use gpumem_core::process::ProcessGuard;
@@ -31,19 +31,22 @@ type ToBytes<K, T> = fn(&Typed<K, T>) -> Result<Bytes, Error>;
 type End<K, T> = fn(Typed<K, T>) -> Result<(), Error>;
 
 /// A page-locked array, with functions that only some kinds have.
-pub(crate) struct Held<K: HostKind, T: Element> {
+pub(crate) struct Held<K: OwnedKind, T: Element> {
     array: Typed<K, T>,
     view: Option<View<K, T>>,
     bytes: Option<ToBytes<K, T>>,
     end: Option<End<K, T>>,
+    /// The loan to whoever has the address: it lasts until the memory is given back. The library knows lent memory that comes back, and
+    /// makes no second owner of it.
+    loan: Option<Loan<AnyBackend>>,
 }
 
-impl<K: HostKind, T: Element> Held<K, T>
+impl<K: OwnedKind, T: Element> Held<K, T>
 where
     Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
 {
     pub(crate) fn new(array: Typed<K, T>) -> Self {
-        Self { array, view: None, bytes: None, end: None }
+        Self { array, view: None, bytes: None, end: None, loan: None }
     }
 
     /// With a view of the device's.
@@ -78,8 +81,8 @@ fn bytes<T: Element>(array: &Typed<Pinned, T>) -> Result<Bytes, Error> {
 
 /// The functions of a page-locked array of any elements and kind.
 pub(crate) trait HostMemory: Send {
-    /// Waits for work that uses the memory. Returns the address of the first element.
-    fn settle(&mut self) -> Result<usize, Error>;
+    /// Waits for work that uses the memory, and lends it. Returns the address of the first element.
+    fn lend(&mut self) -> Result<usize, Error>;
     /// The array as the device sees it.
     fn device_view(&mut self) -> Option<Elements>;
     /// The bytes of an array that graphs may return.
@@ -94,11 +97,12 @@ pub(crate) trait HostMemory: Send {
     fn end(self: Box<Self>) -> Result<(), Error>;
 }
 
-impl<K: HostKind, T: Element> HostMemory for Held<K, T>
+impl<K: OwnedKind, T: Element> HostMemory for Held<K, T>
 where
     Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
 {
-    fn settle(&mut self) -> Result<usize, Error> {
+    fn lend(&mut self) -> Result<usize, Error> {
+        self.loan = Some(self.array.lend_mut_to_host()?);
         Ok(self.array.view_mut()?.as_mut_ptr().expose_provenance())
     }
 
@@ -129,7 +133,9 @@ where
     }
 
     fn end(self: Box<Self>) -> Result<(), Error> {
-        self.end.map_or(Ok(()), |end| end(self.array))
+        let Self { array, end, loan, .. } = *self;
+        drop(loan);
+        end.map_or(Ok(()), |end| end(array))
     }
 }
 
@@ -155,7 +161,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn of<K: HostKind + 'static, T: Element>(array: Held<K, T>) -> Self
+    pub(crate) fn of<K: OwnedKind + 'static, T: Element>(array: Held<K, T>) -> Self
     where
         Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
     {
@@ -237,7 +243,7 @@ impl HostNDArray {
 
     /// Where the elements are, after waiting for the device.
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let address = self.with(py, |memory| memory.settle())?;
+        let address = self.with(py, |memory| memory.lend())?;
         let dict = PyDict::new(py);
         dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
         dict.set_item("strides", PyTuple::new(py, &self.strides)?)?;

@@ -167,3 +167,49 @@ def test_arrays_that_numpy_copies_share_what_they_are_copied_from(length):
     records["y"] = np.arange(length)
     both[1, 1](records["y"], records["z"])
     np.testing.assert_array_equal(records["z"], np.arange(length))
+
+
+# Memory of the library's that NumPy sees.
+SEEN = {
+    "pinned": lambda: gpumem.pinned_array(8, "f4"),
+    "mapped": lambda: gpumem.mapped_array(8, "f4"),
+    "managed": lambda: gpumem.managed_array(8, "f4"),
+    "copied": lambda: gpumem.stream().copy_to_host(fresh()),
+    "returned by a graph": lambda: gpumem.record(lambda stream, x: stream.copy_to_host(x), fresh())(fresh()),
+}
+
+
+@pytest.mark.parametrize("make", SEEN.values(), ids=SEEN)
+def test_memory_of_page_locked_arrays_gets_no_second_owner(make):
+    class Describes:
+        def __init__(self, array):
+            self.__cuda_array_interface__ = dict(array.__array_interface__, version=3)
+
+    array = make()
+    view = np.asarray(array)
+    view[:] = 3
+    for back in (lambda: gpumem.from_dlpack(view), lambda: gpumem.from_dlpack(view[2:5]), lambda: gpumem.as_cuda_array(Describes(array))):
+        with pytest.raises(ValueError, match="use the array that it belongs to"):
+            back()
+    # It is used as before, and is freed with its last user.
+    stream = gpumem.stream()
+    stream.synchronize()
+    fresh().copy_to_host(array, stream=stream)
+    np.testing.assert_array_equal(np.asarray(array), np.arange(8))
+    del array
+    gc.collect()
+    np.testing.assert_array_equal(view, np.arange(8))
+    with pytest.raises(ValueError, match="use the array that it belongs to"):
+        gpumem.from_dlpack(view)
+
+
+def test_memory_that_was_locked_in_place_is_given_back_while_numpy_sees_it():
+    own = np.zeros(8, "f4")
+    for lock in (gpumem.pinned, gpumem.mapped):
+        with lock(own) as locked:
+            if lock is gpumem.pinned:
+                view = np.asarray(locked[0])
+                with pytest.raises(ValueError, match="use the array that it belongs to"):
+                    gpumem.from_dlpack(view)
+        gpumem.from_dlpack(own)[:] = 5
+    assert (own == 5).all() and (view == 5).all()
