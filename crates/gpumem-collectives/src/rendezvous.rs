@@ -4,9 +4,9 @@ mod address;
 
 use crate::{CommunicatorId, ProcessRank, deadline::Deadline};
 use address::{ask, cannot_listen, hello, serve};
-use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_core::{DataFile, Error, ErrorKind, FileFailure, Result};
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Write},
     net::TcpListener,
     path::{Path, PathBuf},
@@ -135,16 +135,37 @@ fn write(path: &Path, id: &CommunicatorId) -> Result<()> {
 
 fn read(path: &Path, until: Deadline) -> Result<CommunicatorId> {
     loop {
-        match fs::read(path) {
+        match try_read(path) {
             // Else rank 0 is about to write it.
             Ok(bytes) if bytes.len() >= CommunicatorId::LEN || until.is_over() => {
                 return CommunicatorId::from_bytes(&bytes);
             }
-            Err(error) if error.kind() != io::ErrorKind::NotFound || until.is_over() => {
-                return Err(refused("the file of GPUMEM_RENDEZVOUS cannot be read", &in_file(path, &error)));
+            Err(error) if !is_missing(&error) || until.is_over() => {
+                return Err(refused(
+                    "the file of GPUMEM_RENDEZVOUS cannot be read",
+                    &error.kind().to_string(),
+                ));
             }
             _ => thread::sleep(NAP),
         }
+    }
+}
+
+/// The bytes of the file, as far as an identity has any: of a longer file one more. A pipe or a device is no regular file, and refused.
+fn try_read(path: &Path) -> Result<Vec<u8>> {
+    let file = DataFile::open(path)?;
+    let longest = CommunicatorId::LEN + 1;
+    let mut bytes = vec![0; usize::try_from(file.len()).unwrap_or(longest).min(longest)];
+    file.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether rank 0 has not made the file yet, or has made another one of it meanwhile.
+fn is_missing(error: &Error) -> bool {
+    let ErrorKind::File(error) = error.kind() else { return false };
+    match &error.failure {
+        FileFailure::Io { code } => io::Error::from_raw_os_error(*code).kind() == io::ErrorKind::NotFound,
+        failure => matches!(failure, FileFailure::Truncated { .. }),
     }
 }
 
@@ -159,6 +180,7 @@ fn refused(why: &'static str, more: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn process(rank: usize, size: usize, is_mpi: bool) -> ProcessRank {
         let name = if is_mpi { ["PMI_RANK", "PMI_SIZE"] } else { ["RANK", "WORLD_SIZE"] };
@@ -249,6 +271,28 @@ mod tests {
         assert!(alone(1).is_err());
         let file = Rendezvous::File("/nowhere/id".into());
         assert!(all(&file, 2, soon).iter().all(Result::is_err));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    #[cfg_attr(miri, ignore = "files")]
+    fn a_pipe_and_a_device_are_refused_and_of_a_long_file_little_is_read() {
+        use std::{ffi::CString, os::unix::ffi::OsStrExt};
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
+        // SAFETY: a text that ends with 0.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let patient = || Deadline::after(Duration::from_secs(60));
+        for path in [&*pipe, Path::new("/dev/zero"), folder.path()] {
+            let refused = read(path, patient()).unwrap_err().to_string();
+            assert!(refused.contains("no regular file"), "{refused}");
+            assert!(refused.contains(&*path.to_string_lossy()), "{refused}");
+        }
+        let long = folder.path().join("long");
+        File::create(&long).unwrap().set_len(1 << 40).unwrap();
+        let refused = read(&long, patient()).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::InvalidArgument { .. }), "{refused}");
     }
 
     #[test]
