@@ -11,6 +11,8 @@ use std::{
 
 /// Longest sleep between two looks at whether the communicator still lives.
 const NAP: Duration = Duration::from_millis(50);
+/// Failed splits that are kept apart for ranks that have yet to begin them.
+const MOST_FAILED: usize = 16;
 
 /// What a rank gets: the part that it belongs to, and its rank there.
 type Part = (Arc<Shared>, usize);
@@ -27,6 +29,28 @@ struct State {
     /// How many splits each rank has begun.
     begun: BTreeMap<usize, u64>,
     rounds: BTreeMap<u64, Round>,
+    /// The last failed split that is not kept any more, and why it failed. Ranks begin splits one after the other, so none up to it
+    /// that is not kept is still open.
+    forgotten: Option<(u64, CollectiveCause)>,
+}
+
+impl State {
+    /// Why a split that is not kept has failed.
+    fn forgotten(&self, number: u64) -> Option<&CollectiveCause> {
+        let (last, cause) = self.forgotten.as_ref()?;
+        (number <= *last && !self.rounds.contains_key(&number)).then_some(cause)
+    }
+
+    /// Forgets the oldest failed splits, if there are many: a rank that never begins them would have them kept.
+    fn forget_failed(&mut self) {
+        let failed = self.rounds.iter().filter(|(_, round)| round.failed.is_some());
+        if failed.clone().count() > MOST_FAILED
+            && let Some(oldest) = failed.map(|(number, _)| *number).next()
+            && let Some(cause) = self.rounds.remove(&oldest).and_then(|round| round.failed)
+        {
+            self.forgotten = Some((oldest, cause));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -58,6 +82,9 @@ impl Splits {
         let begun = state.begun.entry(rank).or_default();
         let number = *begun;
         *begun += 1;
+        if state.forgotten(number).is_some() {
+            return number;
+        }
         let size = shared.size();
         let round = state.rounds.entry(number).or_insert_with(|| Round {
             said: vec![None; size],
@@ -65,7 +92,9 @@ impl Splits {
             failed: None,
             taken: 0,
         });
-        round.said[rank] = Some(said);
+        if let Some(own) = round.said.get_mut(rank) {
+            *own = Some(said);
+        }
         if round.failed.is_none()
             && let Some(all) = round.said.iter().copied().collect::<Option<Vec<_>>>()
         {
@@ -93,8 +122,9 @@ impl Splits {
                 }
                 return Ok(own);
             }
-            if let Some(cause) = state.rounds.get(&number).and_then(|round| round.failed.clone()) {
-                return Err(cause);
+            let failed = state.rounds.get(&number).and_then(|round| round.failed.as_ref());
+            if let Some(cause) = failed.or(state.forgotten(number)) {
+                return Err(cause.clone());
             }
             let silent = state.rounds.get(&number).map(|round| &round.said);
             let missing: Vec<usize> = silent
@@ -127,6 +157,8 @@ impl Splits {
             Some(parts) => parts.get_mut(rank).and_then(Option::take),
             None => {
                 round.failed.get_or_insert(cause);
+                // There is something for each rank in it, and a rank may never begin the split.
+                round.said = Vec::new();
                 None
             }
         };
@@ -134,6 +166,7 @@ impl Splits {
         if round.taken == shared.size() {
             state.rounds.remove(&number);
         }
+        state.forget_failed();
         drop(state);
         if let Some((part, rank)) = own {
             part.leave(rank);
@@ -208,5 +241,41 @@ impl<B: Backend> Split<B> for Begun {
                 Err(Error::new("", "split", Box::new(failed)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, call_counts::CallCounts};
+
+    #[test]
+    fn little_is_kept_of_splits_that_fail() {
+        let options = Options::new().timeout(Duration::ZERO);
+        let shared = Arc::new(Shared::new(vec![0, 1], Arc::new(CallCounts::new(2)), options));
+        (0..2).for_each(|rank| assert!(shared.join(rank)));
+        let fail = |rank| {
+            let number = shared.splits.begin(&shared, rank, (Some(0), 0));
+            let cause = shared.splits.finish(&shared, rank, number).unwrap_err();
+            Begun::new(shared.clone(), rank, number).give_up(cause.clone());
+            cause
+        };
+        let late = CollectiveCause::Timeout { after: Duration::ZERO, missing: vec![1] };
+        let count = 3 * MOST_FAILED;
+        assert!((0..count).all(|_| fail(0) == late));
+        let kept = |most| {
+            let state = shared.splits.lock();
+            state.rounds.len() <= most && state.rounds.values().all(|round| round.said.is_empty())
+        };
+        assert!(kept(MOST_FAILED));
+        assert!((0..count).all(|_| fail(1) == late), "the other rank is told the same");
+        assert!(kept(0));
+        // Both are in step.
+        let begun: Vec<u64> = (0..2).map(|rank| shared.splits.begin(&shared, rank, (Some(0), 0))).collect();
+        for (rank, number) in begun.into_iter().enumerate() {
+            let (part, own) = shared.splits.finish(&shared, rank, number).unwrap().unwrap();
+            assert_eq!((part.size(), own, number), (2, rank, count as u64));
+        }
+        assert!(kept(0));
     }
 }
