@@ -36,8 +36,8 @@ pub(crate) struct Held<K: OwnedKind, T: Element> {
     view: Option<View<K, T>>,
     bytes: Option<ToBytes<K, T>>,
     end: Option<End<K, T>>,
-    /// The loan to whoever has the address: it lasts until the memory is given back. The library knows lent memory that comes back, and
-    /// makes no second owner of it.
+    /// The loan to those who have the address: it lasts until the memory is given back. The library knows lent memory that comes back,
+    /// and makes no second owner of it.
     loan: Option<Loan<AnyBackend>>,
 }
 
