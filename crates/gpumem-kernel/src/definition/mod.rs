@@ -82,8 +82,7 @@ impl<P: Parameters> KernelDef<P> {
     /// * it stays within its arguments (the host's body does so by itself), and writes only `SliceMut` and `ViewMut`;
     /// * a compiled image has a kernel of this name with the parameters `P`, as the source would be checked for;
     /// * work-items do not race: an element that one writes is used by another only after a barrier of the same group, or
-    ///   atomically by both;
-    /// * `shared_bytes` is the number of bytes that the source declares.
+    ///   atomically by both.
     ///
     /// This holds for every program, flag and body that any code sets. So [seal](Self::sealed) a declaration before you give it to
     /// code that you do not know.
@@ -319,7 +318,8 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Sets the bytes of static shared memory: a launch on a device that has less is refused.
+    /// Sets the bytes of static shared memory: a launch on a device that has less is refused. With a number that is too small, the
+    /// device itself refuses the launch, or ends it with a fault on the host.
     #[must_use]
     pub fn shared_bytes(mut self, bytes: usize) -> Self {
         self.shared_bytes = bytes;
