@@ -17,10 +17,13 @@ use std::{
 /// On the host, ranks live in one process: one thread may hold all communicators, or each thread one. On GPUs they may be
 /// threads, processes or machines ([`join`](Self::join)), and the library of the GPU, NCCL or RCCL, does the work: there a thread with
 /// several ranks calls their operations in [`group_all`](Self::group_all). On the host several ranks may share a device; then allocate with the streams of the ranks (`stream.to_device`), because an array of the device itself may get
-/// memory that work of another rank still uses, and wait for it. If the stream of a rank waits for work that follows the operation on
-/// another rank's stream, the operation fails at once; ranks whose arrays lie between each other's elements, as columns do, call it in
-/// [`group_all`](Self::group_all).
+/// memory that work of another rank still uses, and wait for it.
 ///
+/// * **What waits for itself.** Between ranks of one process on the host, an operation fails at once if two of its ranks use one
+///   stream of a device, or if the stream of a rank waits for work that follows the operation on another rank's
+///   stream. Ranks whose arrays lie between each other's elements, as columns do, call it in [`group_all`](Self::group_all). All
+///   else that waits for itself ends by [`Options::timeout`]: a circle through a third stream or through a thread that waits, and
+///   any circle on GPUs and between processes.
 /// * **What all agree on.** On the host, operation, element type, number of elements, reduction and root are compared before
 ///   anything is moved; on GPUs with [`Options::check`]. If they differ, every rank gets a [`CollectiveError`] that names ranks that called something else,
 ///   sixteen at most. The last rank gets it from the call, the others at the next wait for their stream.

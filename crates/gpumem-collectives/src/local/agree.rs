@@ -17,11 +17,10 @@ pub(crate) fn agreed(ranks: &[usize], all: Vec<(Fingerprint, Part)>) -> Result<V
     if let Some(found) = disagreement(ranks, &called) {
         return Err(Verdict::Each(Arc::new(found)));
     }
-    let mut streams: Vec<(u64, usize)> =
-        parts.iter().zip(ranks).map(|(part, rank)| (part.stream, *rank)).collect();
-    streams.sort_unstable();
-    let is_shared = |pair: &&[(u64, usize)]| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1;
-    if let Some([(_, other), (_, rank)]) = streams.windows(2).find(is_shared) {
+    let mut queues: Vec<_> = parts.iter().zip(ranks).map(|(part, rank)| (part.queue, *rank)).collect();
+    queues.sort_unstable();
+    let is_shared = |pair: &&[((usize, u64), usize)]| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1;
+    if let Some([(_, other), (_, rank)]) = queues.windows(2).find(is_shared) {
         let why = format!(
             "its stream is that of rank {other}, and the work of one would wait for that of the other"
         );
@@ -56,7 +55,10 @@ mod tests {
         let part = |at: [usize; 2]| {
             let [source, destination] = at.map(|at| all.part(at, 1).unwrap());
             let call = Call::new::<u8>(Kind::AllReduce, 1).computing::<u8, _>(Sum);
-            (Fingerprint::new(&call, Vec::new()), Part { call, stream: at[0] as u64, source, destination })
+            (
+                Fingerprint::new(&call, Vec::new()),
+                Part { call, queue: (0, at[0] as u64), source, destination },
+            )
         };
         assert_eq!(agreed(&[5, 6], vec![part([0, 1]), part([2, 3])]).map(|moves| moves.len()).ok(), Some(1));
         let shared = agreed(&[5, 6], vec![part([0, 1]), part([1, 3])]).err().unwrap().of(0);

@@ -13,8 +13,8 @@ use crate::{
     span::Span,
 };
 use gpumem_core::{
-    Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
-    Stream as _, process::PerProcess,
+    Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, RawStream,
+    Result, Stream as _, process::PerProcess,
 };
 use gpumem_runtime::{
     Stream,
@@ -117,6 +117,14 @@ impl End {
     }
 }
 
+/// What tells the queue of a stream from every other one. Two streams of the library may be one of the driver's, as those of
+/// `legacy_stream` are: their numbers differ.
+fn queue<B: Backend>(timeline: &Timeline<B>, operation: &'static str) -> (usize, u64) {
+    let of_driver = |raw: RawStream| (Arc::as_ptr(&timeline.context).addr(), raw.0);
+    // A stream of a recording has none of the driver's. No device is at 0.
+    timeline.handle(operation).map_or((0, timeline.id()), of_driver)
+}
+
 /// The bytes of a packed array.
 pub(crate) fn span<B: Backend>(place: Option<&Place<'_, B>>) -> Span {
     let found = place.filter(|place| !place.extent.is_empty());
@@ -136,15 +144,13 @@ impl<B: Backend> Engine<B> for End {
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
+        let queue = queue(timeline, operation);
         let (mut participants, mut refused) = (Vec::with_capacity(calls.len()), None);
         let mut entered = SmallVec::<[_; 1]>::new();
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             // All of them are called, also after one that fails: what this rank had left out would be met by its next operation.
-            match self
-                .shared
-                .call(self.rank, Part { call: call.clone(), stream: timeline.id(), source, destination })
-            {
+            match self.shared.call(self.rank, Part { call: call.clone(), queue, source, destination }) {
                 Ok(mut participant) => {
                     participant.traced = record::writer(timeline, (self.rank, participant.sequence), call)
                         .map(|write| Traced { came: None, write });

@@ -10,8 +10,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) call: Call,
-    /// The number of the rank's stream.
-    pub(crate) stream: u64,
+    /// The queue of the rank's stream: that of no other stream, unless both are one of the driver's.
+    pub(crate) queue: (usize, u64),
     pub(crate) source: Span,
     pub(crate) destination: Span,
 }
@@ -227,7 +227,12 @@ mod tests {
     }
 
     fn part(kind: Kind, count: usize, (source, destination): (Span, Span)) -> Part {
-        Part { call: Call::new::<u8>(kind, count).computing::<u8, _>(Sum), stream: 0, source, destination }
+        Part {
+            call: Call::new::<u8>(kind, count).computing::<u8, _>(Sum),
+            queue: (0, 0),
+            source,
+            destination,
+        }
     }
 
     #[test]

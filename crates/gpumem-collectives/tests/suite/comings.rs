@@ -195,6 +195,14 @@ fn ranks_with_one_stream_are_told_at_once() {
         let _ = stream.synchronize();
         assert_eq!(rank.failure().unwrap().cause, cause);
     }
+    // Two streams of the library that are one of the driver's.
+    let legacy = [device.legacy_stream().unwrap(), device.legacy_stream().unwrap()];
+    let mut arrays = [1, 2].map(|number| device.to_device(&[number]).unwrap());
+    let pair = Communicator::all_with(&[device.clone(), device.clone()], &patient()).unwrap();
+    pair[0].on(&legacy[0]).all_reduce(InPlace, &mut arrays[0], Sum).unwrap();
+    let told = failed(pair[1].on(&legacy[1]).all_reduce(InPlace, &mut arrays[1], Sum)).to_string();
+    assert!(told.contains("rank 1 did not take part: its stream is that of rank 0"), "{told}");
+    let _ = legacy[0].synchronize();
     // A rank may send to itself on one stream.
     let (own, mut received) = (shared.to_device(&[7]).unwrap(), shared.to_device(&[0]).unwrap());
     ranks[0]
