@@ -35,6 +35,7 @@ mod record;
 mod reduction;
 mod registration;
 mod rendezvous;
+mod report;
 mod scalar;
 mod source;
 mod span;

@@ -12,6 +12,7 @@ use super::{
     reduce::Made,
     start,
 };
+use crate::report;
 use std::{
     collections::{BTreeMap, VecDeque},
     ffi::c_int,
@@ -285,7 +286,7 @@ impl Member {
         let mut raw = self.comm.raw;
         // SAFETY: no request of it is left, and this rank calls no operation of it any more.
         if let Err(error) = mpi.check(unsafe { mpi.functions.MPI_Comm_free(&mut raw) }) {
-            gpumem_core::tell!(warn: "a communicator is not freed: {}", error.message);
+            report::warn(&format!("a communicator is not freed: {}", error.message));
         }
     }
 }

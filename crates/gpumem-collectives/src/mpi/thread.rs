@@ -11,7 +11,7 @@ use super::{
     reduce::Made,
     split,
 };
-use crate::{Options, call_counts::CallCounts};
+use crate::{Options, call_counts::CallCounts, report};
 use gpumem_core::{
     CollectiveCause, CollectiveError, Error, LoadError, LoadFailure, Result,
     process::{OnceBeforeFork, ProcessGuard, at_exit},
@@ -423,7 +423,7 @@ impl Engine {
             Ok(thread) => self.splitting.push(thread),
             // The split has failed with it. The other ranks stop waiting at their deadline.
             Err(error) => {
-                gpumem_core::tell!(warn: "a split takes no part, as no thread could be started: {error}")
+                report::warn(&format!("a split takes no part, as no thread could be started: {error}"));
             }
         }
     }
@@ -469,7 +469,7 @@ impl Engine {
             // SAFETY: this thread has initialised the library, and calls nothing afterwards. Memory of operations that never
             // end is never freed.
             if let Err(error) = self.mpi.check(unsafe { self.mpi.functions.MPI_Finalize() }) {
-                gpumem_core::tell!(warn: "MPI was not finalised: {}", error.message);
+                report::warn(&format!("MPI was not finalised: {}", error.message));
             }
         }
     }

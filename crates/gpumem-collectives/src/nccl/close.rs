@@ -4,7 +4,7 @@ use super::{
     Link,
     link::{Handle, Phase, State},
 };
-use crate::watchdog::Watched;
+use crate::{report, watchdog::Watched};
 use gpumem_core::{Backend, CollectiveCause, process::DriverUse};
 use gpumem_sys::nccl::ncclResult_t;
 use std::{
@@ -32,6 +32,8 @@ impl<B: Backend> Watched for Link<B> {
         let is_joining = matches!(state.phase, Phase::Joining) && state.rank.revoked.is_none();
         let is_active = !state.pending.is_empty() || state.is_calling || is_joining;
         state.is_watched = is_active;
+        drop(state);
+        report::tell();
         is_active
     }
 
@@ -98,12 +100,13 @@ impl<B: Backend> Link<B> {
             let destroyed =
                 link.device.with_current(|| library.check(unsafe { library.ncclCommDestroy(handle) }));
             if let Err(failure) = destroyed {
-                gpumem_core::tell!(warn: "a communicator was not destroyed: {failure}");
+                report::warn(&format!("a communicator was not destroyed: {failure}"));
             }
+            report::tell();
             link.note_closed();
         });
         if let Err(error) = started {
-            gpumem_core::tell!(warn: "a communicator is not destroyed, as no thread could be started: {error}");
+            report::note(format!("a communicator is not destroyed, as no thread could be started: {error}"));
         }
     }
 
@@ -118,9 +121,11 @@ impl<B: Backend> Link<B> {
             state.prune();
             self.destroy_if_idle(&mut state);
             if let Err(cause) = self.watch(&mut state) {
-                gpumem_core::tell!(warn: "a communicator with operations under way is not destroyed: {cause}");
+                report::note(format!("a communicator with operations under way is not destroyed: {cause}"));
             }
         }
+        drop(state);
+        report::tell();
     }
 
     /// Waits until the library holds nothing for the communicator, within limits.

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     call::{Place, Prepared},
     engine::{Engine, RankCalls, Split},
+    report,
     split_key::SplitKey,
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, ErrorKind, Result};
@@ -34,7 +35,10 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
     }
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
-        enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }])
+        let enqueued =
+            enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }]);
+        report::tell();
+        enqueued
     }
 
     fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<()>> {
@@ -49,7 +53,9 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
             return vec![Err(core.error("group_all", ErrorKind::InvalidArgument { why })); parts.len()];
         };
         // The library takes all of them or none.
-        vec![enqueue::enqueue(&own); parts.len()]
+        let enqueued = enqueue::enqueue(&own);
+        report::tell();
+        vec![enqueued; parts.len()]
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,6 +1,6 @@
 //! The library, found once.
 
-use crate::identity::EngineKind;
+use crate::{identity::EngineKind, report};
 use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure, process::ProcessGuard};
 use gpumem_sys::nccl::{Engine, Library, Places, Refusal};
 use std::{
@@ -31,13 +31,18 @@ pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
         return Ok(library);
     }
     let library = gpumem_sys::nccl::load(&Places::from_environment(engine)).map_err(told)?;
-    for other in library.other_copies() {
-        gpumem_core::tell!(warn: used = %library.path.display(), other = %other.display(), "the process has loaded two copies of a library");
-    }
     // The end of the process is noticed before the library's own clean-up.
     ProcessGuard::of_driver();
     let library: &'static Library = Box::leak(Box::new(library));
     found[place] = Some(library);
+    drop(found);
+    // Without the lock: a subscriber may look for the library.
+    for other in library.other_copies() {
+        let (used, other) = (library.path.display(), other.display());
+        report::warn(&format!(
+            "the process has loaded two copies of a library: {used} is used, and {other} is not"
+        ));
+    }
     Ok(library)
 }
 

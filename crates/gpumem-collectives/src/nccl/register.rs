@@ -3,7 +3,7 @@
 //! A registration holds the memory, so the library never knows addresses that the driver has given to others.
 
 use super::{Link, calls::pointer, join::driver, link::Handle};
-use crate::call::Place;
+use crate::{call::Place, report};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_runtime::internal::may_block;
 use gpumem_sys::nccl::{Failure, ncclComm_t};
@@ -128,7 +128,8 @@ impl<B: Backend> Link<B> {
             let status =
                 self.device.with_current(|| unsafe { library.ncclCommDeregister(communicator, *handle) });
             if let Err(failure) = library.check(status) {
-                gpumem_core::tell!(warn: "memory was not deregistered: {failure}");
+                // By a subscriber, without the lock.
+                report::note(format!("memory was not deregistered: {failure}"));
             }
         }
     }

@@ -4,6 +4,7 @@ use super::{
     Link,
     link::{Handle, IssuedCall, Phase, State, Writes},
 };
+use crate::report;
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Failure, POISONED, process::DriverUse};
 use gpumem_runtime::internal::Timeline;
 use gpumem_sys::nccl::ncclResult_t;
@@ -23,6 +24,8 @@ impl<B: Backend> Link<B> {
         // Never held over a call of the library, so a rank that hangs there can be given up.
         let mut state = self.lock();
         self.revoke_locked(&mut state, cause);
+        drop(state);
+        report::tell();
     }
 
     pub(super) fn revoke_locked(self: &Arc<Self>, state: &mut State<B>, cause: CollectiveCause) {
@@ -43,7 +46,9 @@ impl<B: Backend> Link<B> {
                 .name("gpumem:abort".to_owned())
                 .spawn(move || link.abort_handle(handle));
             if let Err(error) = started {
-                gpumem_core::tell!(error: "a communicator cannot be aborted, as no thread could be started: {error}");
+                report::note(format!(
+                    "a communicator cannot be aborted, as no thread could be started: {error}"
+                ));
             }
         }
         self.changed.notify_all();
@@ -99,7 +104,7 @@ impl<B: Backend> Link<B> {
         // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.
         let aborted = self.device.with_current(|| library.check(unsafe { library.ncclCommAbort(handle) }));
         if let Err(failure) = aborted {
-            gpumem_core::tell!(warn: "a communicator was not aborted: {failure}");
+            report::warn(&format!("a communicator was not aborted: {failure}"));
         }
         self.note_closed();
     }

@@ -9,12 +9,14 @@ use gpumem_core::{MemoryKind, Result};
 use gpumem_runtime::memory::{
     FailureInjectingResource, FailurePlan, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics,
 };
+use nccl_double::Fault;
 use std::{
     cell::Cell,
     sync::{Arc, Mutex, mpsc},
     thread,
     time::Duration,
 };
+use tracing::{Event, Metadata, Subscriber, span};
 
 /// A rank whose calls are compared, which takes memory.
 fn checked() -> Arc<Comm> {
@@ -154,4 +156,40 @@ fn what_comparisons_need_is_kept_for_the_next_ones() {
         comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     }
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [1; 4]);
+}
+
+/// Panics at each event.
+struct Panicking;
+
+impl Subscriber for Panicking {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &Event<'_>) {
+        assert!(thread::panicking(), "the subscriber's");
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn a_subscriber_that_panics_keeps_no_communicator_from_its_end() {
+    let _alone = alone();
+    tracing::subscriber::set_global_default(Panicking).unwrap();
+    let device = concurrent();
+    let comm = Communicator::all_with(std::slice::from_ref(&device), &Options::new()).unwrap().remove(0);
+    let blocks = || device.memory_resource(MemoryKind::Device).unwrap().statistics().blocks;
+    let array = device.to_device(&vec![1_i32; 1 << 20]).unwrap();
+    comm.register(&array).unwrap();
+    let fault = plant(Fault::FailingDeregister);
+    let held = blocks();
+    drop(array);
+    comm.destroy().unwrap();
+    drop(fault);
+    assert!(blocks() < held, "the end of the communicator takes the memory back");
 }

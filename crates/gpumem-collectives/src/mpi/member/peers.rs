@@ -1,11 +1,14 @@
 //! What ranks tell each other about themselves.
 
 use super::{GRACE, Member, has_ended, test_all};
-use crate::mpi::{
-    Buffer, Lent, Mpi,
-    abi::{self, BYTE, Count, Status},
-    control::{self, Event, PeerStatus},
-    start,
+use crate::{
+    mpi::{
+        Buffer, Lent, Mpi,
+        abi::{self, BYTE, Count, Status},
+        control::{self, Event, PeerStatus},
+        start,
+    },
+    report,
 };
 use gpumem_core::CollectiveCause;
 use std::{ffi::c_int, time::Instant};
@@ -36,7 +39,7 @@ impl Member {
         };
         match mpi.check(asked) {
             Ok(()) => self.control = Some((request, Lent::new(buffer))),
-            Err(error) => gpumem_core::tell!(warn: "other ranks are not heard any more: {}", error.message),
+            Err(error) => report::warn(&format!("other ranks are not heard any more: {}", error.message)),
         }
     }
 
@@ -50,7 +53,7 @@ impl Member {
                 Ok(true) => {}
                 Ok(false) => return changed,
                 Err(error) => {
-                    gpumem_core::tell!(warn: "other ranks are not heard any more: {}", error.message);
+                    report::warn(&format!("other ranks are not heard any more: {}", error.message));
                     self.control = None;
                     self.has_abandoned = true;
                     return changed;
@@ -135,7 +138,7 @@ impl Member {
             };
             match mpi.check(sent) {
                 Ok(()) => self.outgoing.push((request, Lent::new(buffer), Instant::now())),
-                Err(error) => gpumem_core::tell!(warn: "rank {rank} is not told: {}", error.message),
+                Err(error) => report::warn(&format!("rank {rank} is not told: {}", error.message)),
             }
         }
     }
