@@ -112,7 +112,7 @@ pub enum CollectiveCause {
     Mismatch {
         /// What this rank called.
         mine: Box<CollectiveCall>,
-        /// Every rank that called something else, and what it called.
+        /// Ranks that called something else, and what they called: sixteen at most.
         theirs: Vec<(usize, CollectiveCall)>,
     },
     /// One rank writes memory that another one uses in the same operation. Nothing was moved.

@@ -1,6 +1,6 @@
 //! Functions of Python as kernels of the host device.
 
-use crate::dtype::with_type;
+use crate::dtype::{each, with_type};
 use crate::{
     attach::{Code, attach},
     dtype::{self, Elements},
@@ -9,10 +9,11 @@ use crate::{
     signature::{Form, Parameter},
 };
 use gpumem::{
-    ElementKind, ElementType,
+    AnyBackend, ElementKind, ElementType,
     generic::{view_at, view_mut_at},
     kernel::{HostFunction, KernelArguments},
 };
+use gpumem_runtime::internal::Noted;
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
@@ -118,6 +119,8 @@ fn run(
 struct Seen {
     says: Kept<PyDict>,
     _memory: Elements,
+    /// The library knows the memory that comes back, and makes no second owner of it.
+    _noted: Noted<AnyBackend>,
 }
 
 #[pymethods]
@@ -184,7 +187,8 @@ impl Memory {
         says.set_item("typestr", self.element.to_string())?;
         says.set_item("data", (self.address, !self.write))?;
         says.set_item("version", 3)?;
-        let seen = Seen { says: says.unbind().into(), _memory: memory };
+        let noted = each!(&memory, array => Noted::of(array));
+        let seen = Seen { says: says.unbind().into(), _memory: memory, _noted: noted };
         let array = py.import("numpy")?.call_method1("asarray", (Bound::new(py, seen)?,))?;
         match self.element.kind {
             // The protocol has no name for it.

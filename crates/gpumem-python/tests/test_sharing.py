@@ -213,3 +213,22 @@ def test_memory_that_was_locked_in_place_is_given_back_while_numpy_sees_it():
                     gpumem.from_dlpack(view)
         gpumem.from_dlpack(own)[:] = 5
     assert (own == 5).all() and (view == 5).all()
+
+
+def test_memory_that_a_body_has_kept_gets_no_second_owner():
+    kept = []
+    kernel = gpumem.compile("GPUMEM_KERNEL keeps(slice<float> y) { }", host=kept.append)
+    array, mapped = fresh(), gpumem.mapped_array(8, "f4")
+    kernel[1, 1](array)
+    kernel[1, 1](mapped.device_view)
+    gpumem.synchronize()
+    second = gpumem.from_dlpack(kept[0])
+    assert not second.flags["WRITEABLE"]
+    both, one, _ = kernels()
+    for write in (lambda: one[1, 1](second), lambda: both[1, 1](array, second), lambda: second.__setitem__(0, 1)):
+        with pytest.raises((ValueError, gpumem.GpuMemError)):
+            write()
+    one[1, 1](array)
+    np.testing.assert_array_equal(second.copy_to_host(), np.arange(1, 9))
+    with pytest.raises(ValueError, match="use the array that it belongs to"):
+        gpumem.from_dlpack(kept[1])

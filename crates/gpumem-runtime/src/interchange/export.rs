@@ -298,6 +298,26 @@ impl<B: Backend> Drop for Loan<B> {
     }
 }
 
+/// Memory whose address other code has while this lives, for bindings that order that code with the library's work themselves.
+#[derive(Debug)]
+pub struct Noted<B: Backend>(AllocationRef<B>);
+
+impl<B: Backend> Noted<B> {
+    /// Notes the memory of an array.
+    pub fn of<S: Storage<Backend = B>, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+        own::note_loan(&array.memory);
+        Self(array.memory.clone())
+    }
+}
+
+impl<B: Backend> Drop for Noted<B> {
+    fn drop(&mut self) {
+        if self.0.core().origin.is_valid() {
+            own::note_end(&self.0);
+        }
+    }
+}
+
 impl<B: Backend> fmt::Debug for Loan<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loan").field("descriptor", &self.describe()).finish_non_exhaustive()

@@ -19,8 +19,8 @@ mod owned;
 mod source;
 
 pub use dlpack::DlpackTensor;
-pub use export::Loan;
 #[cfg(loom)]
 pub(crate) use export::lend_on;
+pub use export::{Loan, Noted};
 pub use import::{HasCudaArrayInterface, ImportedArray, is_cuda_array};
 pub use source::{CudaArrayDestination, CudaArraySource, cuda_array, cuda_array_mut};
