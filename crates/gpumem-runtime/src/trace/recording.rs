@@ -3,7 +3,7 @@
 use crate::Device;
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_memory::{
-    memory::DeviceCore,
+    memory::{DeviceCore, check_outside_resource},
     trace::{EventLog, RecorderOptions, Trace, clock},
 };
 use std::{
@@ -39,9 +39,11 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) while another recording of this device is running.
     /// [`ForkedChild`](ErrorKind::ForkedChild) in a child that was forked while its parent started its first recording.
+    /// [`Unsupported`](ErrorKind::Unsupported) inside a memory resource.
     pub fn record_memory(&self, options: RecorderOptions) -> Result<Recording<B>> {
         let core = self.core();
         core.check("record_memory")?;
+        check_outside_resource("record_memory").map_err(|error| core.place(error))?;
         if !clock::is_available() {
             return Err(core.error("record_memory", ErrorKind::ForkedChild));
         }
