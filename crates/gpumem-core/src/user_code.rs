@@ -19,14 +19,13 @@ pub fn run<R>(code: impl FnOnce() -> R) -> Result<R, String> {
 }
 
 /// Drops a panic's payload. That runs code of the user again, which may panic in turn: the second payload is leaked.
-pub fn discard(panic: Box<dyn Any + Send>) {
+fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         mem::forget(another);
     }
 }
 
-/// The text of a panic.
-pub fn message(panic: &(dyn Any + Send)) -> &str {
+fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a value that is no text")
 }

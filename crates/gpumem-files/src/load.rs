@@ -1,4 +1,4 @@
-//! The tensors of a file as arrays of a device, read in one pass.
+//! The tensors of a model as arrays of a device, read in few passes.
 
 use crate::{SafeTensors, TensorInfo, fail};
 use gpumem_core::{Backend, Element, Result};
@@ -15,8 +15,8 @@ pub struct LoadedTensors<B: Backend> {
 }
 
 impl SafeTensors {
-    /// Copies the tensors for which `chosen` says so into arrays of a device, in stream order. Each file is read in one pass, in the
-    /// order of its bytes, so that many short tensors are as fast as a long one. They have been read when this returns.
+    /// Copies the tensors for which `chosen` says so into arrays of a device, in stream order. Tensors that lie near each other are
+    /// read in one pass, in the order of their bytes. All have been read when this returns.
     /// ```
     /// # use gpumem_files::{named, safetensors, save_safetensors};
     /// # use ndarray::{Ix1, Ix2, array};

@@ -3,7 +3,10 @@
 
 mod common;
 
-use common::host;
+use common::{
+    host,
+    subscriber::{OnEvent, panics},
+};
 use gpumem_core::{ErrorKind, LaunchConfig, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_integration::{calling, holding, slow_fill};
@@ -16,31 +19,10 @@ use std::{
     thread,
     time::Duration,
 };
-use tracing::{Event, Metadata, Subscriber, span};
-
-struct Panicking;
-
-impl Subscriber for Panicking {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, _: &Event<'_>) {
-        if !thread::panicking() {
-            panic_any("the subscriber's");
-        }
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
 
 fn subscribe() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Panicking).unwrap());
+    ONCE.call_once(|| tracing::subscriber::set_global_default(OnEvent(panics)).unwrap());
 }
 
 fn one() -> LaunchConfig {

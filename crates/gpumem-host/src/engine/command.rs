@@ -5,11 +5,9 @@ use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run
 use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
     CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
-    Space,
-    user_code::{discard, message},
+    Space, user_code,
 };
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Bytes of the smallest piece that a copy is torn into.
@@ -202,27 +200,19 @@ impl Launch {
     fn run(&self, device: usize, stream: u64) -> Result<(), String> {
         let context = NonBlockingContext { backend: crate::NAME, device, stream: Some(stream) };
         let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
-        let result = catch_unwind(AssertUnwindSafe(|| {
+        let result = user_code::run(|| {
             // SAFETY: who enqueued the launch promised by `Stream::launch` that the arguments are the kernel's, and that their
             // memory lives until it has run.
             NonBlockingContext::run(Some(context), || unsafe { self.function.body.call(launch) })
-        }));
-        match result {
-            Ok(result) => result,
-            Err(panic) => {
-                let what = format!("it panicked: {}", message(&*panic));
-                discard(panic);
-                Err(what)
-            }
-        }
+        });
+        result.unwrap_or_else(|message| Err(format!("it panicked: {message}")))
     }
 }
 
 /// Drops a value of the user's. A panic in that ends here.
 pub(super) fn drop_of_user<V>(what: &str, value: V) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        gpumem_core::tell!(error: "{what} panicked when dropped: {}", message(&*panic));
-        discard(panic);
+    if let Err(message) = user_code::run(|| drop(value)) {
+        gpumem_core::tell!(error: "{what} panicked when dropped: {message}");
     }
 }
 

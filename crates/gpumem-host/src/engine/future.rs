@@ -3,11 +3,7 @@
 use super::{Command, Engine, Fault, Item, Queue, Refused, command::drop_of_user};
 use crate::process::Adversary;
 use crate::sync::lock;
-use gpumem_core::{
-    Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED,
-    user_code::{discard, message},
-};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use gpumem_core::{Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED, user_code};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
@@ -90,9 +86,9 @@ impl Queue {
         let waker = Waker::from(Arc::new(WakeQueue { queue: Arc::clone(self), submission }));
         let context =
             NonBlockingContext { backend: crate::NAME, device: self.engine.ordinal(), stream: Some(self.id) };
-        let polled = catch_unwind(AssertUnwindSafe(|| {
+        let polled = user_code::run(|| {
             NonBlockingContext::run(Some(context), || future.poll(&mut Context::from_waker(&waker)))
-        }));
+        });
         let failure = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(Ok(()))) => {
@@ -102,9 +98,8 @@ impl Queue {
                 return Poll::Ready(None);
             }
             Ok(Poll::Ready(Err(failure))) => failure,
-            Err(panic) => {
-                let cause = format!("it panicked: {}", message(&*panic));
-                discard(panic);
+            Err(message) => {
+                let cause = format!("it panicked: {message}");
                 let place = format!("host:{}, stream {}", self.engine.ordinal(), self.number);
                 // Others may write the memory until it is dropped.
                 pending.discard();

@@ -146,8 +146,8 @@ impl<T, D> fmt::Debug for FileView<T, D> {
 }
 
 impl<B: Backend> Stream<B> {
-    /// Copies arrays in files into new arrays, in stream order: as [`to_device`](Self::to_device) for each, and faster where they are
-    /// short and lie near each other, because these are read in one pass. They have been read when this returns.
+    /// Copies arrays in files into new arrays, in stream order: as [`to_device`](Self::to_device) for each. Those that lie near each
+    /// other are read in one pass. All have been read when this returns.
     /// ```
     /// # use gpumem_runtime::{DataFile, FileView};
     /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;

@@ -1,4 +1,5 @@
-//! Many arrays out of files, in as few passes as there are files: a disk and the copy engine go on from one array to the next.
+//! Many arrays out of files: parts that lie near each other are read in one pass, so that the disk and the copy engine go on from one
+//! array to the next.
 
 use super::{
     ArrayRef, Direction, TUNING,

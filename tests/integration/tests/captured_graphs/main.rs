@@ -2,6 +2,9 @@
 //! against a model, a failure of each call, and a subscriber of tracing that asks the graph.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "../common/subscriber.rs"]
+#[allow(dead_code, reason = "each test program uses a part")]
+mod events;
 mod failures;
 mod random;
 mod subscriber;

@@ -1,6 +1,6 @@
 //! A subscriber of tracing that asks the graph and the stream of which it is told.
 
-use super::{LEN, device, failures::graph};
+use super::{LEN, device, events::OnEvent, failures::graph};
 use host_double::Trouble;
 use std::{
     collections::BTreeSet,
@@ -12,26 +12,6 @@ use std::{
     thread,
     time::Duration,
 };
-use tracing::{Event, Metadata, Subscriber, span};
-
-/// Asks at each event.
-struct Asking<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Subscriber for Asking<F> {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, _: &Event<'_>) {
-        (self.0)();
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
 
 #[test]
 fn a_subscriber_may_ask_the_graph_and_the_stream() {
@@ -46,7 +26,7 @@ fn a_subscriber_may_ask_the_graph_and_the_stream() {
             raw.script().begin(Some((call, Trouble::Refuse)));
             let (asked, events) = ((graph.clone(), stream.clone()), Arc::new(AtomicUsize::new(0)));
             let counted = events.clone();
-            let asking = Asking(move || {
+            let asking = OnEvent(move || {
                 let _ = (asked.0.report(), asked.1.synchronize());
                 counted.fetch_add(1, Ordering::Relaxed);
             });

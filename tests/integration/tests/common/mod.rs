@@ -1,6 +1,8 @@
 //! Devices of one test's own.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub(crate) mod subscriber;
+
 use gpumem_core::Backend;
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
+#[path = "../../../integration/tests/common/subscriber.rs"]
+mod subscriber;
 
 use common::*;
 use gpumem_collectives::{Communicator, InPlace, Options, Sum};
@@ -16,7 +18,7 @@ use std::{
     thread,
     time::Duration,
 };
-use tracing::{Event, Metadata, Subscriber, span};
+use subscriber::{OnEvent, panics};
 
 /// A rank whose calls are compared, which takes memory.
 fn checked() -> Arc<Comm> {
@@ -158,29 +160,10 @@ fn what_comparisons_need_is_kept_for_the_next_ones() {
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [1; 4]);
 }
 
-/// Panics at each event.
-struct Panicking;
-
-impl Subscriber for Panicking {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, _: &Event<'_>) {
-        assert!(thread::panicking(), "the subscriber's");
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[test]
 fn a_subscriber_that_panics_keeps_no_communicator_from_its_end() {
     let _alone = alone();
-    tracing::subscriber::set_global_default(Panicking).unwrap();
+    tracing::subscriber::set_global_default(OnEvent(panics)).unwrap();
     let device = concurrent();
     let comm = Communicator::all_with(std::slice::from_ref(&device), &Options::new()).unwrap().remove(0);
     let blocks = || device.memory_resource(MemoryKind::Device).unwrap().statistics().blocks;
