@@ -93,3 +93,48 @@ fn declarations_of_vast_types_are_declared() {
         assert!(error.to_string().contains("shared memory"), "{error}");
     }
 }
+
+/// The most that one variable may have, kept across a barrier.
+#[gpumem::kernel]
+fn kept(y: Own<f32>) {
+    let mut a = local::<f32>([131072]);
+    a[local_id(0)] = 1.0;
+    wavebarrier();
+    y[own()] = a[local_id(0)];
+}
+
+/// More than a thread of Rust has.
+#[gpumem::kernel]
+fn six(y: Own<f32>) {
+    let i = global_id(0);
+    let mut a = local::<f32>([131072]);
+    let mut b = local::<f32>([131072]);
+    let mut c = local::<f32>([131072]);
+    let mut d = local::<f32>([131072]);
+    let mut e = local::<f32>([131072]);
+    let mut f = local::<f32>([131072]);
+    a[i] = 1.0;
+    b[i + 1] = a[i];
+    c[i + 2] = b[i + 1];
+    d[i + 3] = c[i + 2];
+    e[i + 4] = d[i + 3];
+    f[i + 5] = e[i + 4];
+    y[own()] = f[i + 5];
+}
+
+#[test]
+fn variables_have_the_stack_of_a_worker_whoever_waits() {
+    // A thread as Rust starts it. It waits for each launch, and would run some of them.
+    let waits = || {
+        let device = Device::open("host").unwrap();
+        let stream = device.stream().unwrap();
+        for kernel in [kept().load(&device).unwrap(), six().load(&device).unwrap()] {
+            for _ in 0..10 {
+                let mut y = [0.0f32; 8];
+                kernel.launch(&stream, &config_for_items(8, 4), (Out(&mut y),)).unwrap();
+                assert_eq!(y, [1.0; 8]);
+            }
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(waits).unwrap().join().unwrap();
+}

@@ -9,6 +9,7 @@ mod pool;
 mod queue;
 mod random;
 mod run;
+mod stack;
 mod step;
 
 pub(crate) use command::{Command, Function, Launch, Sides, is_inside};

@@ -1,7 +1,7 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
 use super::{
-    Command, Engine, Fault, Item, Mark, Pool, Queue,
+    Command, Engine, Fault, Item, Mark, Pool, Queue, stack,
     step::{Next, Outcome},
 };
 use crate::error::error;
@@ -108,9 +108,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Runs commands up to the submission index `until`, at most `budget` of them.
+    /// Runs commands up to the submission index `until`, at most `budget` of them. A thread that waits leaves kernels to the workers
+    /// where its stack has less room than theirs; without a single worker it runs them all the same.
     pub(crate) fn run(self: &Arc<Self>, until: u64, budget: usize, worker: bool) -> Ran {
-        self.run_some(until, budget, worker, true)
+        let with_kernels = worker || stack::has_room() || self.engine.pool().is_none_or(Pool::has_no_worker);
+        self.run_some(until, budget, worker, with_kernels)
     }
 
     /// Runs all commands of a listed stream up to a kernel. Tells whether there is one: the stream is to be listed again.
@@ -139,7 +141,8 @@ impl Queue {
                 break Ran::Budget;
             }
             if !with_kernels && state.is_kernel_next() {
-                state.listed = true;
+                // The caller lists it; a thread that waits has it listed below, if no worker has it yet.
+                state.listed |= worker;
                 break Ran::Kernel;
             }
             match self.next(&state) {

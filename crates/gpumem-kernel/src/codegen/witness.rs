@@ -1,16 +1,13 @@
 //! How a type is learnt from rustc: by being unified with it.
 
 use super::{DeviceType, Language, TypeInfo};
-use crate::simt::{Fault, LocalArray, WorkItemIds};
+use crate::simt::{Fault, LocalArray, WorkItemIds, fits_a_work_item};
 use bytemuck::Zeroable;
 use std::{
     fmt::Arguments,
     iter::{Rev, StepBy},
     marker::PhantomData,
 };
-
-/// Bytes that a GPU has for the variables of a work-item.
-const MOST_LOCAL_BYTES: usize = 512 << 10;
 
 /// Has the type of the value passed to it. The macro declares it before the closure that passes the value, with an
 /// inferred type.
@@ -48,12 +45,7 @@ impl Language {
     /// Returns the name in device code of the type that a witness has seen. Does not compile for one that a work-item has no room
     /// for: on the host it would overflow the stack, which ends the process.
     pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
-        const {
-            assert!(
-                size_of::<T>() <= MOST_LOCAL_BYTES,
-                "a variable of a kernel has at most 512 KiB, as on a GPU"
-            );
-        }
+        fits_a_work_item::<T>();
         T::device_type()
     }
 

@@ -113,6 +113,18 @@ pub(crate) fn place_of<T: Element, F: Pod>(
     move |element| element.cast::<u8>().wrapping_add(distance).cast()
 }
 
+/// Bytes of a value in a kernel, as a GPU has for the variables of a work-item. On the host a larger one would overflow the stack,
+/// which ends the process.
+pub(crate) const MOST_VALUE_BYTES: usize = 512 << 10;
+
+/// Does not compile for a value that a work-item has no room for. Where elements are read and written, as not every one is a variable.
+#[inline(always)]
+pub(crate) fn fits_a_work_item<T>() {
+    const {
+        assert!(size_of::<T>() <= MOST_VALUE_BYTES, "a value in a kernel has at most 512 KiB, as on a GPU");
+    }
+}
+
 /// Bytes of an element that [`place_of`] has room for on the stack. The optimiser leaves out one that lies there.
 const MOST_ON_STACK: usize = 64 << 10;
 

@@ -4,6 +4,7 @@ use crate::simt::{
     Atomic, FaultKind, Indices, Memory,
     checker::Checker,
     fault::{AccessKind, raise},
+    fits_a_work_item,
     index::{copied, outside},
 };
 use bytemuck::Pod;
@@ -46,6 +47,7 @@ impl<T: Element> Cells<T> {
     #[inline(always)]
     #[track_caller]
     unsafe fn read<F: Pod, const N: usize>(&self, element: *mut F, index: [usize; N]) -> F {
+        fits_a_work_item::<F>();
         self.note(element, index, AccessKind::Read);
         // SAFETY: the caller promises that the element is valid; nothing else writes it (`Parameter::bind`).
         unsafe { element.read() }
@@ -54,6 +56,7 @@ impl<T: Element> Cells<T> {
     #[inline(always)]
     #[track_caller]
     unsafe fn write<F: Pod, const N: usize>(&self, element: *mut F, index: [usize; N], value: F) {
+        fits_a_work_item::<F>();
         self.note(element, index, AccessKind::Write);
         // SAFETY: the caller promises that the element is valid; nothing else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
@@ -144,6 +147,7 @@ impl<T: Element> Slice<T> {
     #[inline(always)]
     #[track_caller]
     fn cells_of(&self, from: usize, len: usize) -> &[Cell<T>] {
+        fits_a_work_item::<T>();
         if len == 0 {
             return &[];
         }

@@ -97,6 +97,11 @@ pub enum FaultKind {
         /// The array that does not fit.
         at: Place,
     },
+    /// The host has no memory for what is kept of the group's work-items over a barrier.
+    HostMemory {
+        /// Bytes that it needs.
+        needs: usize,
+    },
     /// Two work-items touch the same element, at least one of them writing, and nothing orders them. Found in check mode.
     Race {
         memory: Memory,
@@ -148,6 +153,12 @@ impl fmt::Display for FaultKind {
             Self::Panicked { message } => write!(f, "panicked: {message}"),
             Self::SharedMemory { needs, has, at } => {
                 write!(f, "needs {needs} bytes of shared memory at {at}, and a group has {has}")
+            }
+            Self::HostMemory { needs } => {
+                write!(
+                    f,
+                    "needs {needs} bytes for the variables of its group, and the host has no memory for them"
+                )
             }
             Self::Race { memory, argument, index, first, second } => {
                 let memory = if *memory == Memory::Shared { "shared" } else { "global" };

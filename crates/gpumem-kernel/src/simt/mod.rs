@@ -51,6 +51,7 @@ mod shared;
 mod shared_arena;
 mod wave;
 
+pub(crate) use access::fits_a_work_item;
 pub use access::{Load, Position, Store, StoreLocal};
 pub use arg_block::Entry;
 pub use argument::{Constant, ConstantArray, Slice, SliceMut, View, ViewMut};

@@ -4,7 +4,7 @@
 //! value that each work-item keeps across a barrier; a value that all work-items share is a variable outside the loops.
 
 use crate::simt::{
-    Fault, Inside, Number, Parameters, Shared, WorkItemIds, fault,
+    Fault, FaultKind, Inside, Number, Parameters, Shared, WorkItemIds, fault,
     group::{Group, Unwound},
     group_batch::Batch,
     ids::GroupIds,
@@ -174,6 +174,9 @@ impl<'g> Phases<'g> {
         mut compute: impl FnMut(&[T], &mut Vec<R>),
     ) {
         results.0.clear();
+        if !results.has_room(values.0.len()) {
+            return;
+        }
         for (number, lanes) in values.0.chunks(self.group.wave_size).enumerate() {
             // If the function panics, the first lane of the wave is named.
             self.at.set((number * self.group.wave_size) as u32);
@@ -405,6 +408,32 @@ impl<T: Copy> Private<T> {
     #[cold]
     #[inline(never)]
     fn make(&mut self, items: usize, value: T) {
-        self.0.resize(items, value);
+        if self.has_room(items) {
+            self.0.resize(items, value);
+        }
+    }
+}
+
+impl<T> Private<T> {
+    /// Whether there is memory for a value of each work-item; else raises the fault.
+    fn has_room(&mut self, items: usize) -> bool {
+        let has = self.0.try_reserve_exact(items).is_ok();
+        if !has {
+            fault::raise(FaultKind::HostMemory { needs: items.saturating_mul(size_of::<T>()) });
+        }
+        has
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_without_memory_are_a_fault() {
+        let mut vast = Private::<[u8; 1 << 40]>(Vec::new());
+        let payload = catch_unwind(AssertUnwindSafe(|| vast.has_room(1 << 20))).unwrap_err();
+        assert_eq!(fault::caught(payload), FaultKind::HostMemory { needs: 1 << 60 });
+        assert!(Private::<u8>(Vec::new()).has_room(1 << 10));
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn run<'g, W: Future<Output = ()>>(
     make: impl Fn(WorkItem<'g>) -> W,
 ) -> Result<(), Fault> {
     fault::take();
-    let mut items = Items::new(group, seats);
+    let mut items = Items::new(group, seats)?;
     let at = Cell::new(0);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         numbers.try_for_each(|number| {
@@ -132,10 +132,15 @@ unsafe fn step<W: Future<Output = ()>>(group: &Group<'_>, work: &mut MaybeUninit
 }
 
 impl<'g, W: Future<Output = ()>> Items<'g, W> {
-    fn new(group: &'g Group<'g>, seats: &'g [Seat<'g>]) -> Self {
-        let mut work = Vec::with_capacity(seats.len());
+    fn new(group: &'g Group<'g>, seats: &'g [Seat<'g>]) -> Result<Self, Fault> {
+        let mut work = Vec::new();
+        // Its variables are in each.
+        if work.try_reserve_exact(seats.len()).is_err() {
+            let needs = seats.len().saturating_mul(size_of::<W>());
+            return Err(group.fault_of(0, FaultKind::HostMemory { needs }));
+        }
         work.resize_with(seats.len(), MaybeUninit::uninit);
-        Self {
+        Ok(Self {
             group,
             seats: seats.iter().map(|seat| WorkItem::new(group, seat)).collect(),
             work,
@@ -143,7 +148,7 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
             gone: vec![true; seats.len()],
             who: vec![0; seats.len()],
             halts: vec![Halt::ENDED; seats.len()],
-        }
+        })
     }
 
     fn run_group(&mut self, make: &impl Fn(WorkItem<'g>) -> W, at: &Cell<u32>) -> Result<(), Fault> {

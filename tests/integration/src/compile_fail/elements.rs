@@ -138,3 +138,30 @@
 //! fn body(item: WorkItem<'_>) { item.shared::<Wide, 1>([4]); }
 //! let body: fn(WorkItem<'_>) = body;
 //! ```
+//!
+//! # What a kernel moves by value
+//! ```no_run
+//! use gpumem::{Device, kernel::prelude::*};
+//! type Large = [u8; 1 << 19];
+//! #[gpumem::kernel]
+//! fn copies(x: Slice<Large>, y: Own<Large>) {
+//!     y[own()] = x[global_id(0)];
+//! }
+//! # fn main() -> gpumem::Result<()> {
+//! let kernel = copies().load(&Device::open("host")?)?;
+//! # Ok(())
+//! # }
+//! ```
+//! More than a work-item has room for would overflow the stack of the host.
+//! ```compile_fail,E0080
+//! use gpumem::{Device, kernel::prelude::*};
+//! type Large = [u8; (1 << 19) + 1];
+//! #[gpumem::kernel]
+//! fn copies(x: Slice<Large>, y: Own<Large>) {
+//!     y[own()] = x[global_id(0)];
+//! }
+//! # fn main() -> gpumem::Result<()> {
+//! let kernel = copies().load(&Device::open("host")?)?;
+//! # Ok(())
+//! # }
+//! ```
