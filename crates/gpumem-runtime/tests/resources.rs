@@ -494,6 +494,25 @@ fn a_request_that_fails_takes_nothing_of_a_limit() {
     }
 }
 
+#[test]
+fn a_block_that_is_refused_lifts_no_limit() {
+    let (device, _) = device();
+    let kind = MemoryKind::Device;
+    let limit = Arc::new(LimitingResource::new(pool(&device), 100 * KIB));
+    let counting = Arc::new(StatisticsResource::new(limit.clone()));
+    let resource = Arc::new(TrackingResource::new(counting.clone()));
+    let block = resource.allocate(&device.memory_request(100 * KIB, kind)).unwrap();
+    let seen = || (limit.statistics().allocated, counting.statistics().blocks, resource.live().len());
+    let before = seen();
+    assert_eq!(before, (block.bytes(), 1, 1));
+    let other = pool(&device).allocate(&device.memory_request(100 * KIB, kind)).unwrap();
+    assert!(resource.deallocate(other).is_err());
+    assert_eq!(seen(), before);
+    assert!(resource.allocate(&device.memory_request(100 * KIB, kind)).unwrap_err().is_out_of_memory());
+    resource.deallocate(block).unwrap();
+    assert_eq!(seen(), (0, 0, 0));
+}
+
 /// Records the device, on a thread that is outside of it, when it is asked for its numbers.
 #[derive(Debug)]
 struct Recording(Arc<dyn MemoryResource<Host>>, OnceLock<Device<Host>>, AtomicUsize);

@@ -91,9 +91,10 @@ impl<B: Backend> MemoryResource<B> for StatisticsResource<B> {
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
         let bytes = block.bytes();
-        let result = self.upstream.deallocate(block);
+        // A block that upstream refuses is still allocated, or another resource's.
+        self.upstream.deallocate(block)?;
         self.gone(bytes);
-        result
+        Ok(())
     }
 
     fn forget(&self) {

@@ -105,6 +105,13 @@ impl<B: Backend> TrackingResource<B> {
         self.live().iter().map(|live| format!("{live}\n")).collect()
     }
 
+    /// Upstream has refused the block, so it is alive. An allocation that has the address by now stays.
+    fn restore(&self, live: Option<LiveAllocation>) {
+        if let Some(live) = live {
+            self.state.lock().live.entry(live.address).or_insert(live);
+        }
+    }
+
     fn forget_block(&self, address: u64) -> Option<LiveAllocation> {
         if !self.origin.is_valid() {
             return None;
@@ -144,17 +151,12 @@ impl<B: Backend> MemoryResource<B> for TrackingResource<B> {
     fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
         // Before it goes: another thread may get the same address at once.
         let live = self.forget_block(block.address());
-        self.upstream.recycle(block).inspect_err(|block| {
-            if let Some(live) = live {
-                // Upstream has refused the block, so no other allocation has the address.
-                self.state.lock().live.insert(block.address(), live);
-            }
-        })
+        self.upstream.recycle(block).inspect_err(|_| self.restore(live))
     }
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
-        self.forget_block(block.address());
-        self.upstream.deallocate(block)
+        let live = self.forget_block(block.address());
+        self.upstream.deallocate(block).inspect_err(|_| self.restore(live))
     }
 
     fn forget(&self) {
