@@ -101,8 +101,11 @@ impl Trace {
     pub fn older(&self) -> Vec<bool> {
         let mut older = vec![true; self.allocations.len()];
         for event in &self.events {
-            if let TraceEventKind::Allocate { memory } | TraceEventKind::Fail { memory } = event.what {
-                older[memory as usize] = false;
+            // A trace that contradicts itself may name an allocation that it lacks.
+            if let TraceEventKind::Allocate { memory } | TraceEventKind::Fail { memory } = event.what
+                && let Some(older) = older.get_mut(memory as usize)
+            {
+                *older = false;
             }
         }
         older

@@ -194,7 +194,9 @@ fn a_text_that_is_no_trace_is_refused_with_the_reason() {
     // Nothing goes wrong with an unchecked trace, either.
     let mut wild = trace.clone();
     wild.events.push(TraceEvent { time: 0, thread: 99, what: TraceEventKind::Free { memory: 99 } });
+    wild.events.push(TraceEvent { time: 0, thread: 99, what: TraceEventKind::Allocate { memory: 99 } });
     assert!(wild.peaks().is_empty() && wild.usage().is_empty() && !wild.to_perfetto().contains("ph"));
+    assert_eq!(wild.older(), trace.older());
     assert!(wild.clone().merge(wild.clone()).check().is_err());
     let device = super::device();
     let error = device
