@@ -181,7 +181,7 @@ impl<B: Backend> Serving<'_, B> {
     }
 
     /// Its name, and the bytes that it holds.
-    pub(crate) fn report(&self) -> ResourceReport {
+    pub fn report(&self) -> ResourceReport {
         self.report_of(self.resource())
     }
 

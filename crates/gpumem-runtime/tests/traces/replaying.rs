@@ -1,11 +1,11 @@
 //! Traces that are done again.
 
 use super::{busy, count, device, is_allocation, is_free};
-use gpumem_core::MemoryKind;
+use gpumem_core::{MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
-    memory::{LimitingResource, MemoryResource, Pool},
+    memory::{LimitingResource, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool},
     trace::{RecorderOptions, ReplayOptions, ReplayReport, Trace, TraceEventKind},
 };
 use std::sync::Arc;
@@ -34,6 +34,49 @@ fn replay(trace: &Trace, options: ReplayOptions, host: &HostOptions) -> ReplayRe
     assert_eq!(raw.counters().live_allocations, 0);
     assert!(device.take_errors().is_empty());
     report
+}
+
+/// Says that it has held all memory that there can be, or panics.
+#[derive(Debug)]
+struct Boasting(Arc<dyn MemoryResource<Host>>, bool);
+
+impl MemoryResource<Host> for Boasting {
+    fn name(&self) -> &'static str {
+        "boasting"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(request)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+
+    fn forget(&self) {}
+
+    fn statistics(&self) -> MemoryStatistics {
+        assert!(!self.1, "on purpose");
+        let mut statistics = self.0.statistics();
+        statistics.peak_reserved = usize::MAX;
+        statistics
+    }
+}
+
+#[test]
+fn a_replay_survives_what_resources_say_of_themselves() {
+    let recorded = device();
+    let recording = recorded.record_memory(RecorderOptions::default()).unwrap();
+    drop(recorded.uninit_array::<u8, _>(1000).unwrap());
+    drop(recorded.pinned_array::<u8, _>(1000).unwrap());
+    let trace = recording.finish();
+    for (panics, peak) in [(false, u64::MAX), (true, 0)] {
+        let device = device();
+        let boasting =
+            |_| Ok(Arc::new(Boasting(device.driver_memory(), panics)) as Arc<dyn MemoryResource<_>>);
+        let report = device.replay_memory(&trace, ReplayOptions::default(), boasting).unwrap();
+        assert_eq!((report.allocations, report.peak_reserved), (2, peak));
+    }
 }
 
 #[test]

@@ -166,14 +166,17 @@ impl<B: Backend> Device<B> {
             let resource = resource(kind)?;
             swapped.before.push((kind, self.memory_resource(kind)?));
             self.set_memory_resource(kind, resource.clone())?;
-            serving.push(resource);
+            serving.push((kind, resource));
         }
         let mut report = run::run(trace, self, options)?;
         // One resource may serve several kinds.
-        serving.sort_by_key(|resource| Arc::as_ptr(resource).cast::<()>());
-        serving.dedup_by_key(|resource| Arc::as_ptr(resource).cast::<()>());
-        report.peak_reserved =
-            serving.iter().map(|resource| resource.statistics().peak_reserved as u64).sum();
+        serving.sort_by_key(|(_, resource)| Arc::as_ptr(resource).cast::<()>());
+        serving.dedup_by_key(|(_, resource)| Arc::as_ptr(resource).cast::<()>());
+        for (kind, _) in serving {
+            let (_, resource) = self.core().memory.serving(self.core(), operation, kind)?;
+            let peak = resource.report().statistics.peak_reserved as u64;
+            report.peak_reserved = report.peak_reserved.saturating_add(peak);
+        }
         drop(swapped);
         Ok(report)
     }
