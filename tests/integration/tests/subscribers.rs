@@ -11,11 +11,19 @@ use gpumem_core::{ErrorKind, LaunchConfig, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_integration::{calling, holding, slow_fill};
 use gpumem_kernel::config_for_items;
-use gpumem_runtime::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use gpumem_runtime::{
+    Device,
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
+};
 use ndarray::Array1;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, panic_any},
-    sync::{Arc, Once, mpsc},
+    process::Command,
+    sync::{
+        Arc, Once,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -119,4 +127,33 @@ fn reports_and_drops_say_what_cannot_be_asked() {
         panic_any("the caller's");
     }));
     assert!(unwound.is_err());
+}
+
+const CHILD: &str = "GPUMEM_TEST_OPENS_IN_SUBSCRIBER";
+
+/// Opens a second device at the first event, while another thread is opening the first one.
+fn opens_another() {
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+    if !HAS_BEGUN.swap(true, Ordering::Relaxed) {
+        drop(Device::<Host>::open("host:1").unwrap());
+    }
+}
+
+/// The environment is read when a device is opened, and a subscriber hears of a variable without meaning.
+#[test]
+fn a_subscriber_may_open_a_device_while_another_one_is_opened() {
+    if std::env::var_os(CHILD).is_some() {
+        tracing::subscriber::set_global_default(OnEvent(opens_another)).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || sender.send(Device::<Host>::open("host:0").unwrap().name()));
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(30)).as_deref(), Ok("host:0"));
+        return;
+    }
+    for variable in ["GPUMEM_TRANSFER_THREADS", "GPUMEM_MAX_PENDING_DEALLOCS_COUNT"] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let test = "a_subscriber_may_open_a_device_while_another_one_is_opened";
+        child.args(["--exact", test]).env(CHILD, "1").env("GPUMEM_HOST_DEVICES", "2").env(variable, "many");
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{variable}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }

@@ -29,21 +29,22 @@ struct ProcessRecording {
 
 fn program() -> Option<&'static ProcessRecording> {
     static PROGRAM: OnceBeforeFork<Option<ProcessRecording>> = OnceBeforeFork::new();
-    PROGRAM
+    let mut is_told = true;
+    let program = PROGRAM
         .get_or_init(|| {
             let name = std::env::var_os(ENV_TRACE_FILE).filter(|name| !name.is_empty())?;
             let file = file(name, &std::process::id().to_string());
             let tapes = PlainMutex::new(Rank::ProcessTrace, Vec::new());
             let program = ProcessRecording { file, origin: ProcessGuard::current(), tapes };
-            if !at_exit(write) {
-                gpumem_core::tell!(warn:
-                    "{ENV_TRACE_FILE} has no effect: this system does not tell when a process ends"
-                );
-                return None;
-            }
-            Some(program)
+            is_told = at_exit(write);
+            is_told.then_some(program)
         })
-        .and_then(Option::as_ref)
+        .and_then(Option::as_ref);
+    // Now that the value is there: a subscriber may open a device, which asks for it.
+    if !is_told {
+        gpumem_core::tell!(warn: "{ENV_TRACE_FILE} has no effect: this system does not tell when a process ends");
+    }
+    program
 }
 
 /// The name with the number of the process in place of `%p`. Names of Unix are bytes, which need not be text.

@@ -66,7 +66,6 @@ impl<B: Backend> Device<B> {
 
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
-        gpumem_memory::trace::begin(|options| core.start_recording(options));
         Self::of_inner(Arc::new_cyclic(|shared: &Weak<DeviceShared<B>>| {
             let shared = shared.clone();
             let trim = move |_: &Exhausted| shared.upgrade().is_some_and(|shared| shared.staging.trim());
@@ -79,6 +78,11 @@ impl<B: Backend> Device<B> {
                 first: OnceLock::new(),
             }
         }))
+    }
+
+    /// Records the device, if the program is recorded.
+    fn begin_recording(&self) {
+        gpumem_memory::trace::begin(|options| self.0.core.start_recording(options));
     }
 
     /// The backend's own device, for use with the backend's own extensions.

@@ -10,7 +10,8 @@ use std::{
 };
 
 type Key = (TypeId, &'static str, usize);
-type Devices = Mutex<HashMap<Key, Box<dyn Any + Send + Sync>>>;
+type Entry = Box<dyn Any + Send + Sync>;
+type Devices = Mutex<HashMap<Key, Entry>>;
 
 /// The devices of each process: a forked child opens its own.
 static DEVICES: PerProcess<Devices> = PerProcess::new(Mutex::default);
@@ -19,17 +20,29 @@ static DEVICES: PerProcess<Devices> = PerProcess::new(Mutex::default);
 pub(super) fn device<B: Backend>(raw: B::Device) -> Device<B> {
     let info = raw.info();
     let key = (TypeId::of::<B>(), info.backend, info.ordinal);
-    let mut devices = DEVICES.get().lock();
-    let open = devices
-        .get(&key)
-        .and_then(|device| device.downcast_ref::<Weak<DeviceShared<B>>>())
-        .and_then(Weak::upgrade);
-    if let Some(inner) = open {
-        return Device::of_inner(inner);
+    let known = open(&DEVICES.get().lock(), &key);
+    if let Some(device) = known {
+        return device;
     }
+    // Without the lock: a subscriber of `tracing` may hear of it, and open another device.
     let device = Device::new(raw);
-    devices.insert(key, Box::new(Arc::downgrade(device.inner())));
-    device
+    let first = {
+        let mut devices = DEVICES.get().lock();
+        let first = open(&devices, &key);
+        if first.is_none() {
+            devices.insert(key, Box::new(Arc::downgrade(device.inner())));
+        }
+        first
+    };
+    // Of two threads that open it at once, the later one drops what it has made, without the lock.
+    first.unwrap_or_else(|| {
+        device.begin_recording();
+        device
+    })
+}
+
+fn open<B: Backend>(devices: &HashMap<Key, Entry>, key: &Key) -> Option<Device<B>> {
+    devices.get(key)?.downcast_ref::<Weak<DeviceShared<B>>>()?.upgrade().map(Device::of_inner)
 }
 
 impl<B: Backend> Device<B> {
