@@ -15,7 +15,7 @@ use gpumem::{
 };
 use gpumem_runtime::internal::Noted;
 use pyo3::{
-    exceptions::{PyRuntimeError, PyValueError},
+    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
 };
@@ -90,7 +90,7 @@ fn run_on_copies(
         }
         values.push(given);
     }
-    function.call1(PyTuple::new(py, values)?)?;
+    call(function, values)?;
     back.into_iter().try_for_each(|(memory, copy)| memory.copy_back(&copy))
 }
 
@@ -110,7 +110,19 @@ fn run(
         }
     };
     let values = parameters.iter().zip(arguments.iter()).map(value).collect::<PyResult<Vec<_>>>()?;
-    function.call1(PyTuple::new(py, values)?).map(drop)
+    call(function, values)
+}
+
+fn call(function: &Bound<'_, PyAny>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+    let py = function.py();
+    let result = function.call1(PyTuple::new(py, values)?)?;
+    let kinds = py.import("collections.abc")?;
+    for kind in ["Generator", "Coroutine", "AsyncGenerator"] {
+        if result.is_instance(&kinds.getattr(kind)?)? {
+            return Err(PyTypeError::new_err(format!("the function gives a {kind}, and has not run")));
+        }
+    }
+    Ok(())
 }
 
 /// Memory that NumPy looks at: the base of the arrays that a function gets. It keeps the memory for as long as they live, where

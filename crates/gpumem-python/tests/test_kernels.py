@@ -58,6 +58,22 @@ def test_what_a_body_raises_comes_with_the_next_wait():
         gpumem.default_stream().synchronize()
 
 
+def test_a_body_that_does_not_run_fails():
+    def generates(x):
+        x[0] = 1
+        yield
+
+    async def waits(x):
+        x[0] = 1
+
+    for body, kind in [(generates, "Generator"), (waits, "Coroutine")]:
+        kernel = gpumem.compile("GPUMEM_KERNEL fails(slice<float> x) { }", host=body)
+        array = gpumem.to_device(np.zeros(3, "f4"))
+        kernel[1, 1](array)
+        with pytest.raises(RuntimeError, match=kind):
+            array.copy_to_host()
+
+
 def test_read_only_parameters():
     seen = []
     kernel = gpumem.compile(
