@@ -36,7 +36,7 @@ pub use dtype::Dtype;
 pub use gpumem_runtime::{DataFile, FileView, NewFile};
 pub use index::safetensors_index;
 pub use load::LoadedTensors;
-pub use npy::npy;
+pub use npy::{NpyFile, npy, npy_file};
 pub use safetensors::{SafeTensors, TensorInfo, safetensors};
 pub use save::{NamedTensor, named, save_npy, save_safetensors};
 

@@ -9,6 +9,7 @@ use std::path::Path;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Most bytes of a header: NumPy writes about a hundred.
 const MOST: u64 = 64 << 10;
+const OPERATION: &str = "npy";
 
 /// The array of an npy file, version 1.0 to 3.0, in C or Fortran order. Bytes after the elements are ignored, as NumPy does.
 /// ```
@@ -28,12 +29,58 @@ const MOST: u64 = 64 << 10;
 /// elements of another type, of another byte order, or that are objects or texts. Returns
 /// [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) if it has another number of axes.
 pub fn npy<T: Element, D: Dimension>(path: impl AsRef<Path>) -> Result<FileView<T, D>> {
-    const OPERATION: &str = "npy";
+    npy_file(path)?.array()
+}
+
+/// An npy file whose header has been read, for programs that learn the type of its elements from it.
+#[derive(Debug, Clone)]
+pub struct NpyFile {
+    file: DataFile,
+    header: python::NpyHeader,
+    start: u64,
+    element: ElementType,
+}
+
+/// An npy file, of any elements.
+/// ```
+/// # use ndarray::{IxDyn, array};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("x.npy");
+/// # ndarray_npy::write_npy(&path, &array![1, 2, 3]).unwrap();
+/// let file = gpumem_files::npy_file(&path)?;
+/// assert_eq!(file.element_type().to_string(), "<i4");
+/// assert_eq!(file.array::<i32, IxDyn>()?.shape(), [3]);
+/// # Ok::<(), gpumem_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`npy`], but for those about `T` and `D`, and about the end of the file.
+pub fn npy_file(path: impl AsRef<Path>) -> Result<NpyFile> {
     let file = DataFile::open(path).map_err(|error| error.in_operation(OPERATION))?;
     let (header, start) = read(&file).map_err(|error| fail(OPERATION, error))?;
-    check::<T>(&file, &header).map_err(|error| fail(OPERATION, error))?;
-    let order = if header.fortran_order { Order::F } else { Order::C };
-    view(&file, start, &header.shape, order).map_err(|error| error.in_operation(OPERATION))
+    let element = element(&file, &header).map_err(|error| fail(OPERATION, error))?;
+    Ok(NpyFile { file, header, start, element })
+}
+
+impl NpyFile {
+    /// The type of its elements.
+    pub fn element_type(&self) -> ElementType {
+        self.element
+    }
+
+    /// The array.
+    ///
+    /// # Errors
+    /// As for [`npy`].
+    pub fn array<T: Element, D: Dimension>(&self) -> Result<FileView<T, D>> {
+        let Self { file, header, start, element } = self;
+        ElementType::check::<T>(*element).map_err(|_| {
+            let (found, expected) = (header.descr.clone(), ElementType::of::<T>().to_string());
+            fail(OPERATION, file.error(FileFailure::Element { tensor: String::new(), found, expected }))
+        })?;
+        let order = if header.fortran_order { Order::F } else { Order::C };
+        view(file, *start, &header.shape, order).map_err(|error| error.in_operation(OPERATION))
+    }
 }
 
 /// Reads the header, and where the elements begin.
@@ -61,14 +108,10 @@ fn read(file: &DataFile) -> Result<(python::NpyHeader, u64), FileError> {
     Ok((header, begin + length))
 }
 
-/// Checks that the elements can be taken as `T`.
-fn check<T: Element>(file: &DataFile, header: &python::NpyHeader) -> Result<(), FileError> {
-    let found: ElementType = header.descr.parse().map_err(|error| match error {
+/// The type of the elements.
+fn element(file: &DataFile, header: &python::NpyHeader) -> Result<ElementType, FileError> {
+    header.descr.parse().map_err(|error| match error {
         DescriptorError::TypeName { why, .. } => broken(file, 10, why),
         _ => broken(file, 10, "the type of the elements is unknown"),
-    })?;
-    ElementType::check::<T>(found).map_err(|_| {
-        let (found, expected) = (header.descr.clone(), ElementType::of::<T>().to_string());
-        file.error(FileFailure::Element { tensor: String::new(), found, expected })
     })
 }

@@ -1,7 +1,7 @@
 //! The header of an npy file: a dictionary as Python writes it.
 
 /// What a header says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NpyHeader {
     pub(crate) descr: String,
     pub(crate) fortran_order: bool,
