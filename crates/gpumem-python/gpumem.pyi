@@ -14,6 +14,7 @@ __version__: str
 _Shape = SupportsIndex | Sequence[int]
 _Key = Any
 _StreamOrNone = Stream | Literal[0] | None
+_Device = Device | str
 
 class _HasInterface(Protocol):
     @property
@@ -102,7 +103,7 @@ class Communicator:
     they run on a stream of the communicator."""
 
     @staticmethod
-    def from_environment(device: Device | None = None, *, timeout: float | None = None, check: bool | None = None) -> Communicator:
+    def from_environment(device: _Device | None = None, *, timeout: float | None = None, check: bool | None = None) -> Communicator:
         """Joins the processes that ``mpiexec``, ``torchrun`` or ``srun`` has started, and waits for them."""
     @staticmethod
     def library(name: Literal["nccl", "rccl"] = "nccl") -> tuple[Path, str]:
@@ -112,14 +113,14 @@ class Communicator:
     def process() -> tuple[int, int, int | None]:
         """Rank, number of processes, and rank on this machine (or ``None``), as the launcher tells them."""
     @staticmethod
-    def all(devices: Sequence[Device], *, timeout: float | None = None) -> list[Communicator]:
+    def all(devices: Sequence[_Device], *, timeout: float | None = None) -> list[Communicator]:
         """A communicator for each device, in this process."""
     @staticmethod
-    def unique_id(device: Device | None = None) -> bytes:
+    def unique_id(device: _Device | None = None) -> bytes:
         """The bytes of an identity for ``join``. One rank makes it, and passes it to the others."""
     @staticmethod
     def join(
-        id: bytes, rank: int, size: int, device: Device | None = None, *, timeout: float | None = None, check: bool | None = None
+        id: bytes, rank: int, size: int, device: _Device | None = None, *, timeout: float | None = None, check: bool | None = None
     ) -> Communicator: ...
     @property
     def rank(self) -> int: ...
@@ -210,7 +211,7 @@ class IpcArrayHandle:
     """Where another process finds an array. It can be pickled, and opened there; as a context it is closed at its end."""
 
     def __new__(cls, data: bytes, dtype: npt.DTypeLike) -> IpcArrayHandle: ...
-    def open(self, device: Device | None = None) -> DeviceNDArray: ...
+    def open(self, device: _Device | None = None) -> DeviceNDArray: ...
     def close(self) -> None: ...
     def __enter__(self) -> DeviceNDArray: ...
     def __exit__(
@@ -338,7 +339,7 @@ class Kernel:
 
     @property
     def name(self) -> str: ...
-    def load(self, device: Device | None = None) -> None:
+    def load(self, device: _Device | None = None) -> None:
         """Compiles it now, and not with its first launch."""
     def source(self, wave_size: int = 32) -> str | None:
         """The text that a device's compiler gets."""
@@ -379,7 +380,7 @@ class Graph:
     def __call__(self, *arguments: Any) -> Any: ...
     def __getitem__(self, stream: _StreamOrNone, /) -> Callable[..., Any]: ...
 
-def record(body: Callable[..., Any], *like: Any, device: Device | None = None) -> Graph:
+def record(body: Callable[..., Any], *like: Any, device: _Device | None = None) -> Graph:
     """Runs ``body(stream, *like)`` once and records what it enqueues on its stream, to be done by each launch.
 
     ``like`` has device arrays, of which each launch gives others (it may write all but read-only ones), types of numbers, which are
@@ -396,37 +397,37 @@ def is_available() -> bool:
     """Whether there is a GPU that can be used."""
 
 def synchronize() -> None: ...
-def stream(device: Device | None = None) -> Stream: ...
-def default_stream(device: Device | None = None) -> Stream: ...
-def legacy_default_stream(device: Device | None = None) -> Stream: ...
-def per_thread_default_stream(device: Device | None = None) -> Stream: ...
-def event(timing: bool = True, device: Device | None = None) -> Event: ...
+def stream(device: _Device | None = None) -> Stream: ...
+def default_stream(device: _Device | None = None) -> Stream: ...
+def legacy_default_stream(device: _Device | None = None) -> Stream: ...
+def per_thread_default_stream(device: _Device | None = None) -> Stream: ...
+def event(timing: bool = True, device: _Device | None = None) -> Event: ...
 def event_elapsed_time(evtstart: Event, evtend: Event) -> float: ...
-def external_stream(handle: int, owner: Any = None, device: Device | None = None) -> Stream: ...
+def external_stream(handle: int, owner: Any = None, device: _Device | None = None) -> Stream: ...
 def device_array(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
     strides: Sequence[int] | None = None,
     order: str = "C",
     stream: _StreamOrNone = None,
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> DeviceNDArray:
     """A new array; without a ``dtype`` of float64, as in Numba. Its elements are uninitialised."""
 
-def device_array_like(ary: _Source, stream: _StreamOrNone = None, device: Device | None = None) -> DeviceNDArray: ...
+def device_array_like(ary: _Source, stream: _StreamOrNone = None, device: _Device | None = None) -> DeviceNDArray: ...
 def to_device(
     obj: _Source,
     stream: _StreamOrNone = None,
     copy: bool = True,
     to: DeviceNDArray | None = None,
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> DeviceNDArray: ...
 def pinned_array(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
     strides: Sequence[int] | None = None,
     order: str = "C",
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> HostNDArray: ...
 def mapped_array(
     shape: _Shape,
@@ -436,15 +437,15 @@ def mapped_array(
     stream: _StreamOrNone = None,
     portable: bool = False,
     wc: bool = False,
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> HostNDArray: ...
-def pinned_array_like(ary: _Source, device: Device | None = None) -> HostNDArray: ...
+def pinned_array_like(ary: _Source, device: _Device | None = None) -> HostNDArray: ...
 def mapped_array_like(
     ary: _Source,
     stream: _StreamOrNone = None,
     portable: bool = False,
     wc: bool = False,
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> HostNDArray: ...
 def managed_array(
     shape: _Shape,
@@ -453,19 +454,19 @@ def managed_array(
     order: str = "C",
     stream: _StreamOrNone = None,
     attach_global: bool = True,
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> HostNDArray:
     """A new array of zeros that migrates between host and device. Looking at it waits for the device."""
 
 def managed_array_like(
-    ary: _Source, stream: _StreamOrNone = None, attach_global: bool = True, device: Device | None = None
+    ary: _Source, stream: _StreamOrNone = None, attach_global: bool = True, device: _Device | None = None
 ) -> HostNDArray: ...
 def ipc_array(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
     strides: Sequence[int] | None = None,
     order: str = "C",
-    device: Device | None = None,
+    device: _Device | None = None,
 ) -> DeviceNDArray:
     """A new array of zeros that other processes may open, in a separate block of memory."""
 
@@ -477,26 +478,26 @@ def open_ipc_array(
     offset: int = 0,
 ) -> IpcArrayHandle: ...
 def is_cuda_array(obj: object) -> bool: ...
-def as_cuda_array(obj: _HasInterface, device: Device | None = None) -> DeviceNDArray:
+def as_cuda_array(obj: _HasInterface, device: _Device | None = None) -> DeviceNDArray:
     """Takes an object with the interface as an array, without a copy. An array of gpumem that comes back can only be read."""
 
-def from_dlpack(obj: _HasDlpack, device: Device | None = None) -> DeviceNDArray:
+def from_dlpack(obj: _HasDlpack, device: _Device | None = None) -> DeviceNDArray:
     """Takes an object with ``__dlpack__`` as an array, without a copy. An array of gpumem that comes back can only be read."""
 
-def pinned(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Pinned:
+def pinned(*arrays: npt.NDArray[Any], device: _Device | None = None) -> _Pinned:
     """Page-locks NumPy arrays while the context lasts, and gives them as page-locked arrays of the library's."""
 
-def mapped(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Mapped:
+def mapped(*arrays: npt.NDArray[Any], device: _Device | None = None) -> _Mapped:
     """Page-locks NumPy arrays while the context lasts, and gives device arrays over the same memory."""
 
-def register(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Registered:
+def register(*arrays: npt.NDArray[Any], device: _Device | None = None) -> _Registered:
     """Page-locks NumPy arrays, until ``deregister`` or the end of the context."""
 
 def deregister(*arrays: npt.NDArray[Any]) -> None: ...
-def defer_cleanup(device: Device | None = None) -> _Deferring:
+def defer_cleanup(device: _Device | None = None) -> _Deferring:
     """A context inside which nothing is freed, and nothing waits for it."""
 
-def memory_report(device: Device | None = None) -> MemoryReport: ...
+def memory_report(device: _Device | None = None) -> MemoryReport: ...
 def compile(
     source: str,
     name: str | None = None,

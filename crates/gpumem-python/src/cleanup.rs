@@ -28,7 +28,7 @@ impl Deferring {
 /// Defers the cleanup of a device while the context lasts: no free, and no wait for one, comes in between.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn defer_cleanup(device: Option<&Bound<'_, device::Device>>) -> PyResult<Deferring> {
+pub(crate) fn defer_cleanup(device: Option<device::GivenDevice>) -> PyResult<Deferring> {
     Ok(Deferring { device: device::given(device)?, held: Mutex::default() })
 }
 
@@ -56,10 +56,7 @@ impl MemoryReport {
 /// Returns the holders of a device's memory.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn memory_report(
-    py: Python<'_>,
-    device: Option<&Bound<'_, device::Device>>,
-) -> PyResult<MemoryReport> {
+pub(crate) fn memory_report(py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<MemoryReport> {
     let device = device::given(device)?;
     py.detach(|| device.memory_report()).map(MemoryReport).map_err(raise)
 }

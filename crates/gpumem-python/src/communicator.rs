@@ -122,7 +122,7 @@ impl Communicator {
     #[pyo3(signature = (device=None, *, timeout=None, check=None))]
     fn from_environment(
         py: Python<'_>,
-        device: Option<&Bound<'_, device::Device>>,
+        device: Option<device::GivenDevice>,
         timeout: Option<f64>,
         check: Option<bool>,
     ) -> PyResult<Self> {
@@ -153,10 +153,10 @@ impl Communicator {
     #[pyo3(signature = (devices, *, timeout=None))]
     fn all(
         py: Python<'_>,
-        devices: Listed<Bound<'_, device::Device>>,
+        devices: Listed<device::GivenDevice>,
         timeout: Option<f64>,
     ) -> PyResult<Vec<Self>> {
-        let devices: Vec<gpumem::Device> = devices.0.iter().map(|device| device.get().0.clone()).collect();
+        let devices: Vec<gpumem::Device> = devices.0.into_iter().map(|device| device.0).collect();
         let options = options(timeout, None)?;
         let wait = may_wait("all")?;
         look_in_packages(py)?;
@@ -167,10 +167,7 @@ impl Communicator {
     /// The bytes of an identity for `join`. One rank makes it, and passes it to the others.
     #[staticmethod]
     #[pyo3(signature = (device=None))]
-    fn unique_id<'py>(
-        py: Python<'py>,
-        device: Option<&Bound<'py, device::Device>>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    fn unique_id<'py>(py: Python<'py>, device: Option<device::GivenDevice>) -> PyResult<Bound<'py, PyBytes>> {
         let device = device::given(device)?;
         look_in_packages(py)?;
         let id = py.detach(|| CommunicatorId::for_device(&device)).map_err(raise)?;
@@ -185,7 +182,7 @@ impl Communicator {
         id: &[u8],
         rank: usize,
         size: usize,
-        device: Option<&Bound<'_, device::Device>>,
+        device: Option<device::GivenDevice>,
         timeout: Option<f64>,
         check: Option<bool>,
     ) -> PyResult<Self> {

@@ -1,7 +1,13 @@
 //! Devices.
 
 use crate::{error::raise, wait::may_wait};
-use pyo3::{exceptions::PyIndexError, prelude::*, sync::PyOnceLock, types::PyTuple};
+use pyo3::{
+    Borrowed,
+    exceptions::{PyIndexError, PyTypeError},
+    prelude::*,
+    sync::PyOnceLock,
+    types::PyTuple,
+};
 use std::{
     cell::RefCell,
     hash::{DefaultHasher, Hash, Hasher},
@@ -59,9 +65,26 @@ pub(crate) fn current() -> PyResult<gpumem::Device> {
     }
 }
 
-pub(crate) fn given(device: Option<&Bound<'_, Device>>) -> PyResult<gpumem::Device> {
+/// A device as an argument: a `Device`, or the name to open it by.
+pub(crate) struct GivenDevice(pub(crate) gpumem::Device);
+
+impl<'py> FromPyObject<'_, 'py> for GivenDevice {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(device) = object.cast::<Device>() {
+            return Ok(Self(device.get().0.clone()));
+        }
+        match object.extract::<String>() {
+            Ok(name) => object.py().detach(|| gpumem::Device::open(&name)).map(Self).map_err(raise),
+            Err(_) => Err(PyTypeError::new_err("a device is a gpumem.Device, or its name")),
+        }
+    }
+}
+
+pub(crate) fn given(device: Option<GivenDevice>) -> PyResult<gpumem::Device> {
     match device {
-        Some(device) => Ok(device.get().0.clone()),
+        Some(device) => Ok(device.0),
         None => current(),
     }
 }

@@ -76,7 +76,7 @@ impl Event {
 /// A new event, which is not recorded yet. Without `timing` it has no time.
 #[pyfunction]
 #[pyo3(signature = (timing=true, device=None))]
-pub(crate) fn event(timing: bool, device: Option<&Bound<'_, device::Device>>) -> PyResult<Event> {
+pub(crate) fn event(timing: bool, device: Option<device::GivenDevice>) -> PyResult<Event> {
     Ok(Event { timing, device: device::given(device)?, recorded: Mutex::default() })
 }
 

@@ -188,7 +188,7 @@ pub(crate) fn is_cuda_array(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pyo3(signature = (obj, device=None))]
 pub(crate) fn as_cuda_array(
     obj: &Bound<'_, PyAny>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     take(obj, &device::given(device)?)
 }
@@ -371,7 +371,7 @@ fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
 #[pyo3(signature = (obj, device=None))]
 pub(crate) fn from_dlpack(
     obj: &Bound<'_, PyAny>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     let (py, device) = (obj.py(), device::given(device)?);
     // The tensor holds the view, so NumPy does not move the memory before its last use is over.

@@ -51,11 +51,7 @@ impl IpcArrayHandle {
     /// Opens the array of the other process, which keeps it alive meanwhile. Both see the same elements; in which order
     /// they use them is for them to agree on.
     #[pyo3(signature = (device=None))]
-    fn open(
-        &self,
-        py: Python<'_>,
-        device: Option<&Bound<'_, device::Device>>,
-    ) -> PyResult<Py<DeviceNDArray>> {
+    fn open(&self, py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<Py<DeviceNDArray>> {
         let is_open = || PyValueError::new_err("the handle is open already");
         // Not locked while Python's lock is given up: another thread would wait for this one, and hold Python's lock.
         if self.lock().is_some() {
@@ -124,7 +120,7 @@ pub(crate) fn ipc_array(
     dtype: Option<&Bound<'_, PyAny>>,
     strides: Option<Listed<isize>>,
     order: &str,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     let dtype = DType::parse(py, dtype)?;
     let spec = dtype.held_spec(make::spec(make::shape(shape)?, strides, order)?)?;

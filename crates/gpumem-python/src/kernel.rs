@@ -141,7 +141,7 @@ impl Kernel {
 
     /// Compiles the kernel for a device now, and not with its first launch.
     #[pyo3(signature = (device=None))]
-    fn load(&self, py: Python<'_>, device: Option<&Bound<'_, device::Device>>) -> PyResult<()> {
+    fn load(&self, py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<()> {
         self.of(py, &device::given(device)?).map(drop)
     }
 

@@ -152,11 +152,7 @@ impl Locking {
     }
 }
 
-fn locking(
-    arrays: &Bound<'_, PyTuple>,
-    device: Option<&Bound<'_, device::Device>>,
-    way: Way,
-) -> PyResult<Locking> {
+fn locking(arrays: &Bound<'_, PyTuple>, device: Option<device::GivenDevice>, way: Way) -> PyResult<Locking> {
     let device = device::given(device)?;
     Ok(Locking { arrays: arrays.clone().unbind().into(), device, way, locked: Mutex::default() })
 }
@@ -165,10 +161,7 @@ fn locking(
 /// copies of these on a stream are only enqueued. At the end they are waited for and unlocked at once.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
-pub(crate) fn pinned(
-    arrays: &Bound<'_, PyTuple>,
-    device: Option<&Bound<'_, device::Device>>,
-) -> PyResult<Locking> {
+pub(crate) fn pinned(arrays: &Bound<'_, PyTuple>, device: Option<device::GivenDevice>) -> PyResult<Locking> {
     locking(arrays, device, Way::Pinned)
 }
 
@@ -176,10 +169,7 @@ pub(crate) fn pinned(
 /// in a list.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
-pub(crate) fn mapped(
-    arrays: &Bound<'_, PyTuple>,
-    device: Option<&Bound<'_, device::Device>>,
-) -> PyResult<Locking> {
+pub(crate) fn mapped(arrays: &Bound<'_, PyTuple>, device: Option<device::GivenDevice>) -> PyResult<Locking> {
     locking(arrays, device, Way::Mapped)
 }
 
@@ -188,7 +178,7 @@ pub(crate) fn mapped(
 #[pyo3(signature = (*arrays, device=None))]
 pub(crate) fn register(
     arrays: &Bound<'_, PyTuple>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<Locking> {
     let context = locking(arrays, device, Way::Registered)?;
     let locked = lock_all(arrays, &context.device, false)?;

@@ -55,7 +55,7 @@ pub(crate) fn device_array(
     strides: Option<Listed<isize>>,
     order: &str,
     stream: Option<stream::GivenStream>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     let dtype = DType::parse(py, dtype)?;
     let spec = dtype.held_spec(spec(self::shape(shape)?, strides, order)?)?;
@@ -92,7 +92,7 @@ pub(crate) fn device_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
     stream: Option<stream::GivenStream>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     let (stream, device) = stream::placed(stream, device)?;
     zeros_like(py, ary, stream.as_ref(), &device)
@@ -125,13 +125,13 @@ pub(crate) fn to_device<'py>(
     stream: Option<stream::GivenStream>,
     copy: bool,
     to: Option<&Bound<'py, DeviceNDArray>>,
-    device: Option<&Bound<'py, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<Bound<'py, DeviceNDArray>> {
     if let Some(to) = to {
         // The device of a call that makes nothing is that of the array.
         let own = to.get().device()?;
         let handle = stream::given(stream, &own.0)?;
-        if device.is_some_and(|device| *device.get() != own) {
+        if device.is_some_and(|device| device.0 != own.0) {
             return Err(PyValueError::new_err("`to` is an array of another device"));
         }
         if copy {

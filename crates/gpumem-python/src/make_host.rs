@@ -65,7 +65,7 @@ fn like(ary: &Bound<'_, PyAny>) -> PyResult<(ArraySpec<IxDyn>, DType)> {
 /// The device of a call, whose stream changes nothing: it is one of that device.
 fn with_stream(
     stream: Option<stream::GivenStream>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<gpumem::Device> {
     let device = device::given(device)?;
     stream::given(stream, &device)?;
@@ -85,7 +85,7 @@ pub(crate) fn pinned_array(
     dtype: Option<&Bound<'_, PyAny>>,
     strides: Option<Listed<isize>>,
     order: &str,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<HostNDArray> {
     let (spec, dtype) = described(shape, dtype, strides, order)?;
     array(py, Kind::Pinned, spec, dtype, device::given(device)?)
@@ -97,7 +97,7 @@ pub(crate) fn pinned_array(
 pub(crate) fn pinned_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<HostNDArray> {
     let (spec, dtype) = like(ary)?;
     array(py, Kind::Pinned, spec, dtype, device::given(device)?)
@@ -116,7 +116,7 @@ pub(crate) fn mapped_array(
     stream: Option<stream::GivenStream>,
     portable: bool,
     wc: bool,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<HostNDArray> {
     let device = with_stream(stream, device)?;
     let (spec, dtype) = described(shape, dtype, strides, order)?;
@@ -132,7 +132,7 @@ pub(crate) fn mapped_array_like(
     stream: Option<stream::GivenStream>,
     portable: bool,
     wc: bool,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<HostNDArray> {
     let device = with_stream(stream, device)?;
     let (spec, dtype) = like(ary)?;
@@ -151,7 +151,7 @@ pub(crate) fn managed_array(
     order: &str,
     stream: Option<stream::GivenStream>,
     attach_global: bool,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<HostNDArray> {
     let device = with_stream(stream, device)?;
     let (spec, dtype) = described(shape, dtype, strides, order)?;
@@ -166,7 +166,7 @@ pub(crate) fn managed_array_like(
     ary: &Bound<'_, PyAny>,
     stream: Option<stream::GivenStream>,
     attach_global: bool,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<HostNDArray> {
     let device = with_stream(stream, device)?;
     let (spec, dtype) = like(ary)?;

@@ -38,7 +38,7 @@ pub(crate) fn given(stream: Option<GivenStream>, device: &gpumem::Device) -> PyR
 /// else on the current one.
 pub(crate) fn placed(
     stream: Option<GivenStream>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<(Option<Stream>, gpumem::Device)> {
     let device = match (&stream, device) {
         (Some(GivenStream(Some(stream))), None) => stream.0.device().clone(),
@@ -159,28 +159,28 @@ impl AutoSynchronize {
 /// A new stream of a device, of the current one where none is named.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
     device::given(device)?.stream().map(Stream).map_err(raise)
 }
 
 /// The stream that calls without a stream use, of a device.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn default_stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
     device::given(device)?.default_stream().map(Stream).map_err(raise)
 }
 
 /// CUDA's legacy default stream of a device. Its implicit waits are not relied on.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn legacy_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn legacy_default_stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
     device::given(device)?.legacy_stream().map(Stream).map_err(raise)
 }
 
 /// CUDA's default stream of the calling thread. On another thread it is an error.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn per_thread_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn per_thread_default_stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
     device::given(device)?.per_thread_stream().map(Stream).map_err(raise)
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn per_thread_default_stream(device: Option<&Bound<'_, device::Device
 pub(crate) fn external_stream(
     handle: i64,
     owner: Option<Py<PyAny>>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<Stream> {
     let device = device::given(device)?;
     let stream = match InterchangeStream::from_number(handle).map_err(crate::error::raise_descriptor)? {

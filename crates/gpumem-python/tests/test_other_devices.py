@@ -146,6 +146,17 @@ def test_without_a_device_the_stream_chooses_it():
         gpumem.to_device(np.zeros(4, "f4"), to=array(), device=THERE)
 
 
+def test_a_device_is_given_by_its_name_too():
+    assert gpumem.to_device(np.zeros(4), device="host:1").device == THERE
+    assert gpumem.stream("host:1").device == THERE
+    assert [rank.device for rank in gpumem.Communicator.all(["host:0", THERE])] == [HERE, THERE]
+    with pytest.raises(gpumem.GpuMemError, match="host:7"):
+        gpumem.device_array(4, device="host:7")
+    for wrong in 1, b"host", ["host:1"]:
+        with pytest.raises(TypeError, match="a device is a gpumem.Device, or its name"):
+            gpumem.device_array(4, device=wrong)
+
+
 def test_launches_on_a_stream_of_another_device_are_refused():
     kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> y) { }", host=lambda y: None)
     kernel[1, 1, gpumem.stream(THERE)](np.zeros(4, "f4"))

@@ -1,7 +1,7 @@
 //! The arguments of operations: arrays, and what is computed.
 
 use crate::{
-    device,
+    device::GivenDevice,
     device_array::{DeviceNDArray, Way},
     dtype::{Elements, Place, check_writable},
     host::{Host, is_of_numpy},
@@ -98,9 +98,8 @@ impl RankArray {
             && !is_of_numpy(object)?
             && object.getattr_opt("__dlpack__")?.is_some()
         {
-            let own = Bound::new(py, device::Device(device.clone()))?;
             let view = || Host::of(&py.import("numpy")?.call_method1("from_dlpack", (object,))?);
-            if let Ok(tensor) = interchange::from_dlpack(object, Some(&own))
+            if let Ok(tensor) = interchange::from_dlpack(object, Some(GivenDevice(device.clone())))
                 && let Ok(host) = view()
             {
                 let place = Place::of(&tensor.elements);

@@ -26,8 +26,10 @@ impl Part {
 /// Enqueues the operations of each rank as one piece of work. Waits if an array is one of the host, and copies the results there.
 pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
     let streams: Vec<_> = parts.iter().map(|part| part.waits().map(|_| part.stream.clone())).collect();
-    let record = |stream: &Option<gpumem::Stream>| stream.as_ref().map(|stream| stream.record_event()).transpose();
-    let before = py.detach(|| streams.iter().map(record).collect::<gpumem::Result<Vec<_>>>()).map_err(raise)?;
+    let record =
+        |stream: &Option<gpumem::Stream>| stream.as_ref().map(|stream| stream.record_event()).transpose();
+    let before =
+        py.detach(|| streams.iter().map(record).collect::<gpumem::Result<Vec<_>>>()).map_err(raise)?;
     let first = parts.iter().find(|part| part.is_first).and_then(|part| part.wait);
     let call = move || (enqueue(&mut parts), parts);
     let (called, parts) = match first {

@@ -56,7 +56,7 @@ pub(crate) fn record(
     py: Python<'_>,
     body: Py<PyAny>,
     like: &Bound<'_, PyTuple>,
-    device: Option<&Bound<'_, device::Device>>,
+    device: Option<device::GivenDevice>,
 ) -> PyResult<Graph> {
     let mut given = Taken::default();
     let visited = Visited::default();
