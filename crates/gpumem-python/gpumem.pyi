@@ -2,6 +2,7 @@
 
 from asyncio import Future
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, SupportsIndex, final
@@ -346,6 +347,50 @@ class Kernel:
     def __getitem__(self, key: tuple[Any, ...], /) -> Callable[..., None]: ...
 
 @final
+class FileView:
+    """An array in a file, or a part of one. It reads what it needs, when it is copied to a device. As a context it is closed at its
+    end; parts that were made of it keep the file open as long as they live."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's type. Floats of eight bits or fewer are bytes."""
+    @property
+    def file_dtype(self) -> str:
+        """The type as the file names it: ``F8_E4M3``, ``<f4``."""
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def to_device(self, stream: _StreamOrNone = None, device: _Device | None = None) -> DeviceNDArray:
+        """A new array of the elements. With a stream they have been read on return, and the copy is in its order."""
+    def __getitem__(self, key: _Key, /) -> FileView:
+        """A part, by a key that NumPy calls basic. Nothing is read."""
+    def __len__(self) -> int: ...
+    def __enter__(self) -> FileView: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
+    ) -> bool: ...
+
+@final
+class SafeTensors:
+    """The tensors of one or several safetensors files, by name. Nothing of them has been read. As a context they are closed at its
+    end; views of tensors keep the files open as long as they live."""
+
+    def keys(self) -> list[str]:
+        """The names, file by file and in the order of their bytes."""
+    def metadata(self) -> dict[str, str]: ...
+    def __getitem__(self, name: str, /) -> FileView: ...
+    def __contains__(self, name: object, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __enter__(self) -> SafeTensors: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
+    ) -> bool: ...
+
+@final
 class Varying:
     """A number that each launch of a graph gives, as the body of the graph sees it: an argument of kernels and of graphs."""
 
@@ -477,6 +522,26 @@ def open_ipc_array(
     strides: Sequence[int] | None = None,
     offset: int = 0,
 ) -> IpcArrayHandle: ...
+def open(path: str | PathLike[str]) -> Any:
+    """Opens a file of arrays by its name's ending, and checks its header. An npy file is a ``FileView``; a safetensors file, or an
+    index of several (``model.safetensors.index.json``), is a ``SafeTensors``."""
+
+def load(
+    path: str | PathLike[str],
+    device: _Device | None = None,
+    stream: _StreamOrNone = None,
+    only: Sequence[str] | Callable[[str], object] | None = None,
+) -> Any:
+    """Reads a file of arrays to a device: an npy file as a ``DeviceNDArray``, a safetensors file or an index of several as a
+    dictionary of them by name, in one pass where they lie near each other. ``only`` chooses tensors, by a list of names or a function
+    of a name. With a stream all has been read on return, and the copies are in its order."""
+
+def save(
+    path: str | PathLike[str], arrays: DeviceNDArray | _HasInterface | dict[str, Any], metadata: dict[str, str] | None = None
+) -> None:
+    """Writes arrays of devices: one to an npy file, a dictionary by name to a safetensors file, with texts as ``metadata``. A file
+    that is there is replaced when the new one is whole, and stays as it is after an error."""
+
 def is_cuda_array(obj: object) -> bool: ...
 def as_cuda_array(obj: _HasInterface, device: _Device | None = None) -> DeviceNDArray:
     """Takes an object with the interface as an array, without a copy. An array of gpumem that comes back can only be read."""

@@ -1,6 +1,6 @@
 //! Errors as the exceptions that Numba and NumPy raise for them.
 
-use gpumem::{DescriptorError, Error, ErrorKind, FileFailure, LayoutError};
+use gpumem::{DescriptorError, Error, ErrorKind, FileError, FileFailure, LayoutError};
 use pyo3::{create_exception, exceptions::*, prelude::*};
 
 create_exception!(gpumem, GpuMemError, PyRuntimeError, "An error that a driver or a device reports.");
@@ -14,7 +14,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
         ErrorKind::Layout(LayoutError::IndexOutOfBounds { .. }) => PyIndexError::new_err(text),
         ErrorKind::Layout(LayoutError::NeedsCopy { .. }) => PyNotImplementedError::new_err(text),
         ErrorKind::Descriptor(error) => descriptor(error, text),
-        ErrorKind::File(error) => file(&error.failure, text),
+        ErrorKind::File(error) => file(error, text),
         ErrorKind::Layout(_)
         | ErrorKind::Overlap { .. }
         | ErrorKind::InvalidArgument { .. }
@@ -33,8 +33,12 @@ pub(crate) fn raise_layout(error: LayoutError) -> PyErr {
     raise(Error::new("", "layout", error))
 }
 
-fn file(failure: &FileFailure, text: String) -> PyErr {
-    match failure {
+fn file(error: &FileError, text: String) -> PyErr {
+    match &error.failure {
+        // From its number Python chooses the class: FileNotFoundError, PermissionError.
+        FileFailure::Io { code } if cfg!(unix) => {
+            PyOSError::new_err((*code, error.failure.to_string(), error.path.as_os_str().to_owned()))
+        }
         FileFailure::NoSuchTensor { .. } => PyKeyError::new_err(text),
         FileFailure::Element { .. } => PyTypeError::new_err(text),
         FileFailure::Format { .. } | FileFailure::TooLarge { .. } | FileFailure::Range { .. } => {

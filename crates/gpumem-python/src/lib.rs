@@ -11,6 +11,8 @@ mod dtype;
 mod element;
 mod error;
 mod event;
+mod file_view;
+mod files;
 mod gpus;
 mod graph;
 mod host;
@@ -49,6 +51,8 @@ mod module {
         device_array::DeviceNDArray,
         error::GpuMemError,
         event::{Event, event, event_elapsed_time},
+        file_view::FileView,
+        files::{SafeTensors, load, open, save},
         gpus::{current_context, is_available},
         graph::{Graph, record},
         interchange::{as_cuda_array, from_dlpack, is_cuda_array},

@@ -1,6 +1,7 @@
 """A stream of another device is an error in every call that takes one."""
 
 import inspect
+import tempfile
 
 import gpumem
 import numpy as np
@@ -20,6 +21,15 @@ def array(values=(1.0, 2.0, 3.0, 4.0), device=HERE):
 
 def pinned():
     return gpumem.pinned_array(4, "f4", device=HERE)
+
+
+FOLDER = tempfile.TemporaryDirectory()
+
+
+def saved(ending):
+    path = f"{FOLDER.name}/x.{ending}"
+    gpumem.save(path, array() if ending == "npy" else {"x": array()})
+    return path
 
 
 def makes(call):
@@ -64,6 +74,8 @@ CALLS = {
     "mapped_array_like": makes(lambda stream, device: gpumem.mapped_array_like(array(), stream=stream, device=device)),
     "managed_array": makes(lambda stream, device: gpumem.managed_array(4, stream=stream, device=device)),
     "managed_array_like": makes(lambda stream, device: gpumem.managed_array_like(array(), stream=stream, device=device)),
+    "load": makes(lambda stream, device: [gpumem.load(saved(of), device, stream) for of in ("npy", "safetensors")]),
+    "FileView.to_device": makes(lambda stream, device: gpumem.open(saved("npy")).to_device(stream, device)),
     "DeviceNDArray.copy_to_host": lambda stream: array().copy_to_host(stream=stream),
     "DeviceNDArray.copy_to_device": lambda stream: array().copy_to_device(np.zeros(4, "f4"), stream),
     "DeviceNDArray.split": lambda stream: array().split(2, stream),
@@ -140,6 +152,8 @@ def test_without_a_device_the_stream_chooses_it():
         gpumem.device_array_like(array(), stream=gpumem.stream(THERE)),
         gpumem.to_device(np.zeros(4), stream=gpumem.stream(THERE)),
         gpumem.to_device(array(), stream=gpumem.stream(THERE)),
+        gpumem.load(saved("npy"), stream=gpumem.stream(THERE)),
+        gpumem.load(saved("safetensors"), stream=gpumem.stream(THERE))["x"],
     ):
         assert made.device == THERE
     with pytest.raises(ValueError, match="another device"):

@@ -33,13 +33,22 @@ WAITS = [
     "c.all_reduce(np.zeros(4, 'f4'))",
     "leave(c.group())",
     "leave(gpumem.Communicator.group_all([c]))",
+    "gpumem.load(folder + '/x.npy')",
+    "gpumem.load(folder + '/x.safetensors')",
+    "gpumem.open(folder + '/x.npy')[1:].to_device()",
+    "gpumem.save(folder + '/y.npy', kept)",
+    "gpumem.save(folder + '/y.safetensors', {'x': kept})",
     "gpumem.record(lambda s: s.copy_to_host(gpumem.to_device(np.zeros(4), stream=s)))",
 ]
 
 PROGRAM = textwrap.dedent("""
-    import sys
+    import sys, tempfile
     import numpy as np, gpumem
     device = gpumem.select_device("host")
+    files = tempfile.TemporaryDirectory()
+    folder = files.name
+    gpumem.save(folder + "/x.npy", gpumem.to_device(np.zeros(4)))
+    gpumem.save(folder + "/x.safetensors", {"x": gpumem.to_device(np.zeros(4))})
     s, other = gpumem.stream(), gpumem.stream()
     kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> y) { }", host=lambda y: None)
     kept, event, recorded = gpumem.to_device(np.zeros(4, "f4")), gpumem.event(), gpumem.event()

@@ -22,36 +22,7 @@ impl DeviceNDArray {
             return self.field(py, key);
         }
         let layout = self.layout()?;
-        let lengths = layout.shape();
-        let key = match key.cast::<PyTuple>() {
-            Ok(tuple) => tuple.clone(),
-            Err(_) => PyTuple::new(key.py(), [key])?,
-        };
-        let used = key.iter().filter(|part| !part.is_none() && !part.is_instance_of::<PyEllipsis>()).count();
-        if used > lengths.len() {
-            return Err(PyIndexError::new_err("too many indices"));
-        }
-        let (mut axis, mut info, mut dots) = (0, Vec::new(), false);
-        for part in key.iter() {
-            if part.is_none() {
-                info.push(SliceInfoElem::NewAxis);
-            } else if part.is_instance_of::<PyEllipsis>() {
-                if std::mem::replace(&mut dots, true) {
-                    return Err(PyIndexError::new_err("only one ellipsis"));
-                }
-                let left = lengths.len() - used;
-                info.resize(info.len() + left, WHOLE);
-                axis += left;
-            } else if let Ok(slice) = part.cast::<PySlice>() {
-                info.push(python_slice(slice, lengths[axis])?);
-                axis += 1;
-            } else {
-                info.push(SliceInfoElem::Index(index(&part)?));
-                axis += 1;
-            }
-        }
-        info.resize(info.len() + lengths.len() - axis, WHOLE);
-        self.sliced(py, &layout, &info)
+        self.sliced(py, &layout, &basic_key(key, layout.shape())?)
     }
 
     fn sliced(&self, py: Python<'_>, layout: &Layout, key: &[SliceInfoElem]) -> PyResult<Self> {
@@ -128,6 +99,39 @@ impl DeviceNDArray {
         };
         (0..length).step_by(section).map(part).collect()
     }
+}
+
+/// What a key that NumPy calls basic chooses of an array with axes of these lengths.
+pub(crate) fn basic_key(key: &Bound<'_, PyAny>, lengths: &[usize]) -> PyResult<Vec<SliceInfoElem>> {
+    let key = match key.cast::<PyTuple>() {
+        Ok(tuple) => tuple.clone(),
+        Err(_) => PyTuple::new(key.py(), [key])?,
+    };
+    let used = key.iter().filter(|part| !part.is_none() && !part.is_instance_of::<PyEllipsis>()).count();
+    if used > lengths.len() {
+        return Err(PyIndexError::new_err("too many indices"));
+    }
+    let (mut axis, mut info, mut dots) = (0, Vec::new(), false);
+    for part in key.iter() {
+        if part.is_none() {
+            info.push(SliceInfoElem::NewAxis);
+        } else if part.is_instance_of::<PyEllipsis>() {
+            if std::mem::replace(&mut dots, true) {
+                return Err(PyIndexError::new_err("only one ellipsis"));
+            }
+            let left = lengths.len() - used;
+            info.resize(info.len() + left, WHOLE);
+            axis += left;
+        } else if let Ok(slice) = part.cast::<PySlice>() {
+            info.push(python_slice(slice, lengths[axis])?);
+            axis += 1;
+        } else {
+            info.push(SliceInfoElem::Index(index(&part)?));
+            axis += 1;
+        }
+    }
+    info.resize(info.len() + lengths.len() - axis, WHOLE);
+    Ok(info)
 }
 
 /// A single index. NumPy takes lists, arrays and truth values as well, of which no view can be made.

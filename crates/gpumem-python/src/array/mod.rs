@@ -2,7 +2,7 @@
 
 mod assign;
 pub(crate) mod convert;
-mod index;
+pub(crate) mod index;
 mod operators;
 mod shape;
 

@@ -1,0 +1,281 @@
+//! Files of arrays: npy and safetensors.
+
+use crate::dtype::{each, with_type};
+use crate::{
+    device::GivenDevice,
+    device_array::DeviceNDArray,
+    dtype::{Elements, hold},
+    element::DType,
+    error::raise,
+    file_view::{FileView, Opened},
+    interchange::device_source,
+    list::Listed,
+    stream::{self, GivenStream},
+    wait::may_wait,
+};
+use gpumem::{
+    ElementKind, ElementType,
+    files::{self, TensorInfo},
+    ndarray::IxDyn,
+};
+use pyo3::{
+    exceptions::{PyKeyError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyIterator, PyList, PyTuple},
+};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A format of files, by the name's ending.
+#[derive(Clone, Copy)]
+enum Format {
+    Npy,
+    SafeTensors,
+    /// Which tensor is in which file.
+    Index,
+}
+
+impl Format {
+    fn of(path: &Path) -> PyResult<Self> {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        match () {
+            () if name.ends_with(b".npy") => Ok(Self::Npy),
+            () if name.ends_with(b".safetensors") => Ok(Self::SafeTensors),
+            () if name.ends_with(b".safetensors.index.json") => Ok(Self::Index),
+            () => {
+                let text = "the name of the file ends in .npy, .safetensors or .safetensors.index.json";
+                Err(PyValueError::new_err(text))
+            }
+        }
+    }
+}
+
+fn npy(py: Python<'_>, path: &Path) -> PyResult<FileView> {
+    let file = py.detach(|| files::npy_file(path)).map_err(raise)?;
+    let named = file.element_type();
+    let element = match (named.kind, named.bytes) {
+        // NumPy has no name for it.
+        (ElementKind::Opaque, 2) => ElementType::new(ElementKind::BFloat, 2),
+        _ => named,
+    };
+    with_type!(element, FileView::new(file.array::<T, IxDyn>().map_err(raise)?, named.to_string()))
+}
+
+fn tensors(py: Python<'_>, path: &Path, format: Format) -> PyResult<files::SafeTensors> {
+    let open = || match format {
+        Format::Index => files::safetensors_index(path),
+        Format::Npy | Format::SafeTensors => files::safetensors(path),
+    };
+    py.detach(open).map_err(raise)
+}
+
+/// The tensors of one or several safetensors files, by name. Nothing of them has been read.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct SafeTensors(Opened<files::SafeTensors>);
+
+#[pymethods]
+impl SafeTensors {
+    /// The names, file by file and in the order of their bytes.
+    fn keys(&self) -> PyResult<Vec<String>> {
+        Ok(self.0.get()?.tensors().map(|info| info.name().to_owned()).collect())
+    }
+
+    /// The texts that the files have beside their tensors.
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.0.get()?.metadata().into_pyobject(py)
+    }
+
+    /// A tensor, as a view that reads what it needs.
+    fn __getitem__(&self, name: &str) -> PyResult<FileView> {
+        let model = self.0.get()?;
+        let Some(info) = model.info(name) else { return Err(PyKeyError::new_err(name.to_owned())) };
+        let file_dtype = info.dtype().to_string();
+        let Some(element) = info.dtype().element() else {
+            let bytes = model.tensor_bytes(name).and_then(files::FileView::into_dimensionality);
+            return Ok(FileView::new(bytes.map_err(raise)?, file_dtype));
+        };
+        with_type!(element, FileView::new(model.tensor::<T, IxDyn>(name).map_err(raise)?, file_dtype))
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let model = self.0.get()?;
+        Ok(name.extract().is_ok_and(|name| model.info(name).is_some()))
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.0.get()?.len())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.keys()?)?.try_iter()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Closes the files. Views of their tensors keep them open as long as they live.
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
+        self.0.close();
+        false
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("<gpumem.SafeTensors of {} tensors>", self.0.get()?.len()))
+    }
+}
+
+/// Opens a file of arrays by its name's ending, and checks its header: an npy file is a `FileView`, a safetensors file or an index of
+/// several (`model.safetensors.index.json`) a `SafeTensors`.
+#[pyfunction]
+pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    match Format::of(&path)? {
+        Format::Npy => Ok(Bound::new(py, npy(py, &path)?)?.into_any()),
+        format => {
+            let model = Arc::new(tensors(py, &path, format)?);
+            Ok(Bound::new(py, SafeTensors(Opened::new(model)))?.into_any())
+        }
+    }
+}
+
+/// Reads a file of arrays to a device: an npy file as an array, a safetensors file or an index of several as a dictionary of arrays by
+/// name, in one pass where they lie near each other. `only` chooses tensors, by a list of names or a function of a name. With a stream
+/// all has been read on return, and the copies are in its order.
+#[pyfunction]
+#[pyo3(signature = (path, device=None, stream=None, only=None))]
+pub(crate) fn load<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    device: Option<GivenDevice>,
+    stream: Option<GivenStream>,
+    only: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let format = Format::of(&path)?;
+    if let Format::Npy = format {
+        if only.is_some() {
+            return Err(PyValueError::new_err("an npy file has one array, and `only` chooses none"));
+        }
+        let array = npy(py, &path)?.to_device(py, stream, device)?;
+        return Ok(Bound::new(py, array)?.into_any());
+    }
+    let (stream, device) = stream::placed(stream, device)?;
+    let model = tensors(py, &path, format)?;
+    let chosen = chosen(&model, only)?;
+    let is_chosen = |info: &TensorInfo| chosen.as_ref().is_none_or(|names| names.contains(info.name()));
+    // Without a stream all is done on return, or failed.
+    let (on, wait) = match stream {
+        Some(stream) => (stream.0, None),
+        None => (device.stream().map_err(raise)?, Some(may_wait("load")?)),
+    };
+    let mut loaded = py.detach(|| model.load(&on, is_chosen)).map_err(raise)?;
+    if let Some(wait) = wait {
+        wait.for_stream(py, &on)?;
+    }
+    let arrays = PyDict::new(py);
+    let infos: Vec<TensorInfo> = loaded.tensors().cloned().collect();
+    for info in infos {
+        let name = info.name();
+        let (elements, element) = match info.dtype().element() {
+            Some(element) => {
+                (with_type!(element, hold(&loaded.take::<T, IxDyn>(name).map_err(raise)?))?, element)
+            }
+            None => (hold(&loaded.take_bytes(name).map_err(raise)?.into_dyn()), ElementType::of::<u8>()),
+        };
+        arrays.set_item(name, DeviceNDArray::new(elements, DType::plain(element)))?;
+    }
+    Ok(arrays.into_any())
+}
+
+/// The names that a list or a function chooses; `None` for all.
+fn chosen(model: &files::SafeTensors, only: Option<&Bound<'_, PyAny>>) -> PyResult<Option<HashSet<String>>> {
+    let Some(only) = only else { return Ok(None) };
+    let mut names = HashSet::new();
+    if only.is_callable() {
+        for info in model.tensors() {
+            if only.call1((info.name(),))?.is_truthy()? {
+                names.insert(info.name().to_owned());
+            }
+        }
+    } else {
+        for name in only.extract::<Listed<String>>()?.0 {
+            if model.info(&name).is_none() {
+                return Err(PyKeyError::new_err(name));
+            }
+            names.insert(name);
+        }
+    }
+    Ok(Some(names))
+}
+
+/// Writes arrays of devices to a file, by its name's ending: one to an npy file, a dictionary of arrays by name to a safetensors file,
+/// with texts as `metadata`. A file that is there is replaced when the new one is whole, and stays as it is after an error.
+#[pyfunction]
+#[pyo3(signature = (path, arrays, metadata=None))]
+pub(crate) fn save(
+    py: Python<'_>,
+    path: PathBuf,
+    arrays: &Bound<'_, PyAny>,
+    metadata: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    match Format::of(&path)? {
+        Format::Npy if metadata.is_some() => Err(PyValueError::new_err("an npy file has no metadata")),
+        Format::Npy => {
+            let array = to_save(arrays)?;
+            each!(&array.get().elements, array => py.detach(|| files::save_npy(&path, array)).map_err(raise))
+        }
+        Format::SafeTensors => {
+            // Code of the caller may run until all is here.
+            let named = entries(arrays, to_save)?;
+            let metadata = match metadata {
+                Some(texts) => entries(texts, |text| text.extract::<String>())?,
+                None => Vec::new(),
+            };
+            let named: Vec<(&str, &Elements)> =
+                named.iter().map(|(name, array)| (name.as_str(), &array.get().elements)).collect();
+            py.detach(|| {
+                let tensors = named
+                    .into_iter()
+                    .map(|(name, elements)| each!(elements, array => files::named(name, array)));
+                files::save_safetensors(&path, &tensors.collect::<Vec<_>>(), metadata)
+            })
+            .map_err(raise)
+        }
+        Format::Index => Err(PyValueError::new_err("an index is not written; save .safetensors files")),
+    }
+}
+
+/// The entries of a dictionary as they are now, whatever code of the caller does to it meanwhile.
+fn entries<'py, V>(
+    object: &Bound<'py, PyAny>,
+    value: impl Fn(&Bound<'py, PyAny>) -> PyResult<V>,
+) -> PyResult<Vec<(String, V)>> {
+    let dictionary =
+        object.cast::<PyDict>().map_err(|_| PyTypeError::new_err("a dictionary by name is needed"))?;
+    let entry = |pair: Bound<'py, PyAny>| {
+        let (name, object): (String, Bound<'py, PyAny>) = pair.extract()?;
+        Ok((name, value(&object)?))
+    };
+    dictionary.items().iter().map(entry).collect()
+}
+
+/// An array of numbers that can be written to a file.
+fn to_save<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, DeviceNDArray>> {
+    let py = object.py();
+    let Some(array) = device_source(object, None)? else {
+        return Err(PyTypeError::new_err("arrays of devices are saved; gpumem.to_device() makes one"));
+    };
+    let own = array.get();
+    if own.dtype.number().is_some() {
+        return Ok(array);
+    }
+    if own.dtype.is_unaligned() {
+        let stream = own.device()?.0.default_stream().map_err(raise)?;
+        return Bound::new(py, own.copy_on(py, &stream)?);
+    }
+    let name = own.dtype.name(py)?;
+    Err(PyTypeError::new_err(format!("files of arrays have numbers, and no {name}; save a view of numbers")))
+}
