@@ -38,18 +38,18 @@ enum Format {
     Index,
 }
 
+const ENDINGS: [(&str, Format); 3] = [
+    (".npy", Format::Npy),
+    (".safetensors", Format::SafeTensors),
+    (".safetensors.index.json", Format::Index),
+];
+
 impl Format {
     fn of(path: &Path) -> PyResult<Self> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        match () {
-            () if name.ends_with(b".npy") => Ok(Self::Npy),
-            () if name.ends_with(b".safetensors") => Ok(Self::SafeTensors),
-            () if name.ends_with(b".safetensors.index.json") => Ok(Self::Index),
-            () => {
-                let text = "the name of the file ends in .npy, .safetensors or .safetensors.index.json";
-                Err(PyValueError::new_err(text))
-            }
-        }
+        let found = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending.as_bytes()));
+        let text = "the name of the file ends in .npy, .safetensors or .safetensors.index.json";
+        found.map(|(_, format)| *format).ok_or_else(|| PyValueError::new_err(text))
     }
 }
 

@@ -1,4 +1,4 @@
-"""Arrays in npy and safetensors files, against NumPy and a reader of a few lines."""
+"""Arrays in npy and safetensors files, against NumPy and a reader of a few lines. On the device `GPUMEM_TEST_DEVICE`, or the host."""
 
 import gc
 import json
@@ -12,6 +12,7 @@ import gpumem
 import numpy as np
 import pytest
 
+DEVICE = os.environ.get("GPUMEM_TEST_DEVICE", "host")
 TYPES = "?bhilBHILefdFD"
 # NumPy's name of an element, and the format's.
 NAMES = {"?": "BOOL", "b": "I8", "h": "I16", "i": "I32", "q": "I64", "B": "U8", "H": "U16", "I": "U32", "Q": "U64",
@@ -20,8 +21,8 @@ OF_NAME = {name: np.dtype(char) for char, name in NAMES.items()}
 
 
 @pytest.fixture(autouse=True)
-def host():
-    gpumem.select_device("host")
+def device():
+    gpumem.select_device(DEVICE)
 
 
 def values(char, shape=(3, 4, 5)):
@@ -129,7 +130,7 @@ def model(path):
 def test_models_are_loaded(tmp_path):
     path = tmp_path / "model.safetensors"
     arrays = model(path)
-    for found in gpumem.load(path), gpumem.load(str(path), device="host", stream=gpumem.stream()):
+    for found in gpumem.load(path), gpumem.load(str(path), device=DEVICE, stream=gpumem.stream()):
         assert list(found) == list(arrays)
         for name, expected in arrays.items():
             equal(found[name], expected)
@@ -239,7 +240,7 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 def test_views_of_several_devices_are_saved(tmp_path, view):
     array = values("f", (4, 6))
-    arrays = {name: view(gpumem.to_device(array, device=name)) for name in ("host:0", "host:1")}
+    arrays = {name: view(gpumem.to_device(array, device=name)) for name in (DEVICE, "host:1")}
     gpumem.save(tmp_path / "m.safetensors", arrays)
     found, _ = read(tmp_path / "m.safetensors")
     for name in arrays:
@@ -271,7 +272,10 @@ def test_arrays_of_others_are_saved(tmp_path):
 
 
 def test_files_are_in_the_order_of_streams(tmp_path):
-    add = gpumem.compile("GPUMEM_KERNEL add(slice<float> y) { }", host=lambda y: np.add(y, sum(range(10**5)) * 0 + 1, out=y))
+    source = """GPUMEM_KERNEL add(gpumem::slice<float> y) {
+        for (gpumem::u64 i = 0; i < y.size(); i++) y[i] += 1;
+    }"""
+    add = gpumem.compile(source, host=lambda y: np.add(y, sum(range(10**5)) * 0 + 1, out=y))
     first, second, array = gpumem.stream(), gpumem.stream(), values("f", (1000,))
     np.save(tmp_path / "x.npy", array)
     loaded = gpumem.load(tmp_path / "x.npy", stream=first)
