@@ -368,6 +368,7 @@ class FileView:
     def __getitem__(self, key: _Key, /) -> FileView:
         """A part, by a key that NumPy calls basic. Nothing is read."""
     def __len__(self) -> int: ...
+    def __array__(self, *_arguments: Any, **_options: Any) -> NoReturn: ...
     def __enter__(self) -> FileView: ...
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
@@ -461,7 +462,7 @@ def device_array(
 
 def device_array_like(ary: _Source, stream: _StreamOrNone = None, device: _Device | None = None) -> DeviceNDArray: ...
 def to_device(
-    obj: _Source,
+    obj: _Source | FileView,
     stream: _StreamOrNone = None,
     copy: bool = True,
     to: DeviceNDArray | None = None,

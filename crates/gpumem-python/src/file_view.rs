@@ -1,13 +1,13 @@
 //! Arrays in files, as sources of copies to a device.
 
 use crate::{
-    array::index::basic_key,
     device::GivenDevice,
     device_array::DeviceNDArray,
     dtype::{Elements, hold},
     element::DType,
     error::raise,
-    stream::{self, GivenStream},
+    key::basic_key,
+    stream::{self, GivenStream, Stream},
 };
 use gpumem::{
     DeviceViewMut, Element, ElementType, Layout, files,
@@ -16,7 +16,7 @@ use gpumem::{
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::PyTuple,
+    types::{PyDict, PyTuple},
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,6 +90,18 @@ impl FileView {
     {
         Self { array: Opened::new(Arc::new(array)), element: ElementType::of::<T>(), file_dtype }
     }
+
+    /// A new array of a device.
+    pub(crate) fn copy_to(
+        &self,
+        py: Python<'_>,
+        stream: Option<&Stream>,
+        device: &gpumem::Device,
+    ) -> PyResult<DeviceNDArray> {
+        let (array, stream) = (self.array.get()?, stream.map(|stream| &stream.0));
+        let elements = py.detach(|| array.to_device(stream, device)).map_err(raise)?;
+        Ok(DeviceNDArray::new(elements, DType::plain(self.element)))
+    }
 }
 
 #[pymethods]
@@ -126,17 +138,24 @@ impl FileView {
 
     /// A new array of the elements. With a stream they have been read on return, and the copy is in its order.
     #[pyo3(signature = (stream=None, device=None))]
-    pub(crate) fn to_device(
+    fn to_device(
         &self,
         py: Python<'_>,
         stream: Option<GivenStream>,
         device: Option<GivenDevice>,
     ) -> PyResult<DeviceNDArray> {
-        let array = self.array.get()?;
         let (stream, device) = stream::placed(stream, device)?;
-        let stream = stream.as_ref().map(|stream| &stream.0);
-        let elements = py.detach(|| array.to_device(stream, &device)).map_err(raise)?;
-        Ok(DeviceNDArray::new(elements, DType::plain(self.element)))
+        self.copy_to(py, stream.as_ref(), &device)
+    }
+
+    /// Refuses NumPy's functions, which would take it as a sequence of objects.
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn __array__(
+        &self,
+        _arguments: &Bound<'_, PyTuple>,
+        _options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        Err(PyTypeError::new_err("an array in a file is read by to_device()"))
     }
 
     /// A part, by a key that NumPy calls basic. Nothing is read.

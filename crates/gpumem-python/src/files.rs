@@ -155,14 +155,14 @@ pub(crate) fn load<'py>(
     only: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let format = Format::of(&path)?;
+    let (stream, device) = stream::placed(stream, device)?;
     if let Format::Npy = format {
         if only.is_some() {
             return Err(PyValueError::new_err("an npy file has one array, and `only` chooses none"));
         }
-        let array = npy(py, &path)?.to_device(py, stream, device)?;
+        let array = npy(py, &path)?.copy_to(py, stream.as_ref(), &device)?;
         return Ok(Bound::new(py, array)?.into_any());
     }
-    let (stream, device) = stream::placed(stream, device)?;
     let model = tensors(py, &path, format)?;
     let chosen = chosen(&model, only)?;
     let is_chosen = |info: &TensorInfo| chosen.as_ref().is_none_or(|names| names.contains(info.name()));

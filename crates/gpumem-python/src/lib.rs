@@ -20,6 +20,7 @@ mod interchange;
 mod ipc;
 mod kernel;
 mod kept;
+mod key;
 mod list;
 mod locked;
 mod make;

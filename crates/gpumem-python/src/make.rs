@@ -7,6 +7,7 @@ use crate::{
     dtype::hold,
     element::DType,
     error::{raise, raise_descriptor},
+    file_view::FileView,
     host::Host,
     list::Listed,
     pinned::HostNDArray,
@@ -142,6 +143,9 @@ pub(crate) fn to_device<'py>(
     let (handle, at) = stream::placed(stream, device)?;
     if !copy {
         return Bound::new(py, zeros_like(py, obj, handle.as_ref(), &at)?);
+    }
+    if let Ok(view) = obj.cast::<FileView>() {
+        return Bound::new(py, view.get().copy_to(py, handle.as_ref(), &at)?);
     }
     if let (Ok(host), Some(stream)) = (obj.cast::<HostNDArray>(), &handle) {
         let host = host.get();

@@ -2,7 +2,7 @@
 
 mod assign;
 pub(crate) mod convert;
-pub(crate) mod index;
+mod index;
 mod operators;
 mod shape;
 
