@@ -22,8 +22,8 @@ const RUNS: &[Run] = &[
     Run {
         variables: &[("GPUMEM_SEEDS", "40")],
         package: "gpumem-conformance",
-        test: "adversary",
-        arguments: &[],
+        test: "suite",
+        arguments: &["adversary::"],
     },
     Run {
         variables: &[("GPUMEM_CONFORMANCE_PAIRS", "100000")],

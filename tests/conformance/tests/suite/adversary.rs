@@ -1,6 +1,6 @@
 //! The whole suite under the adversarial schedule, and the fault that the schedule must bring to light.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::alone;
 use gpumem_conformance::{RanOn, Report, Selection, Suite};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;
@@ -17,13 +17,16 @@ fn open(seed: u64) -> gpumem_core::Result<Device<Host>> {
 }
 
 /// The suite on the test double: a new device for every case, so that the schedule of a case depends only on its seed.
-fn on_double<const ORDERED: bool>(seed: u64, filters: &[&str]) -> Report {
-    let open = move || ThirdPartyDevice::adversarial(seed).map(Device::from_raw);
+fn on_double(is_ordered: bool, seed: u64, filters: &[&str]) -> Report {
+    let open = move || -> gpumem_core::Result<_> {
+        let device = ThirdPartyDevice::adversarial(seed)?;
+        Ok(Device::from_raw(if is_ordered { device } else { device.unordered() }))
+    };
     let selection = Selection {
         filters: filters.iter().map(|filter| (*filter).to_owned()).collect(),
         ..Selection::default()
     };
-    Suite::<ThirdParty<ORDERED>>::new("double", RanOn::Host)
+    Suite::<ThirdParty>::new("double", RanOn::Host)
         .open_with(move |_| open())
         .second_device(move |_| open().ok())
         .delay(Duration::ZERO)
@@ -32,6 +35,7 @@ fn on_double<const ORDERED: bool>(seed: u64, filters: &[&str]) -> Report {
 
 #[test]
 fn every_case_holds_under_every_schedule() {
+    let _alone = alone();
     for seed in seeds(1) {
         let report = Suite::<Host>::new("host", RanOn::Host)
             .open_with(move |_| open(seed))
@@ -46,9 +50,10 @@ fn every_case_holds_under_every_schedule() {
 /// A device that stages the caller's memory, and whose copies read their source as late as is legal.
 #[test]
 fn every_case_holds_where_memory_is_staged() {
+    let _alone = alone();
     let is_late = |seed: &u64| {
         let raw = ThirdPartyDevice::staging(*seed).expect("a device");
-        let device = Device::<ThirdParty<true>>::from_raw(raw.clone());
+        let device = Device::<ThirdParty>::from_raw(raw.clone());
         let stream = device.stream().expect("a stream");
         for _ in 0..4 {
             drop(stream.to_device(&[1_u32; 1000]).expect("an upload"));
@@ -60,7 +65,7 @@ fn every_case_holds_where_memory_is_staged() {
         .map(str::to_owned)
         .to_vec();
     for seed in seeds(1).map(|at| late[at as usize % late.len()]).chain(seeds(1)) {
-        let report = Suite::<ThirdParty<true>>::new("double", RanOn::Host)
+        let report = Suite::<ThirdParty>::new("double", RanOn::Host)
             .open_with(move |_| ThirdPartyDevice::staging(seed).map(Device::from_raw))
             .delay(Duration::ZERO)
             .run(&Selection { filters: levels.clone(), ..Selection::default() }, |_, _| {});
@@ -82,19 +87,21 @@ const ORDER: [&str; 7] = [
 
 #[test]
 fn a_backend_that_does_not_wait_is_found_and_replayed() {
+    let _alone = alone();
     let found =
-        seeds(20).map(|seed| (seed, on_double::<false>(seed, &ORDER))).find(|(_, report)| report.failed > 0);
+        seeds(20).map(|seed| (seed, on_double(false, seed, &ORDER))).find(|(_, report)| report.failed > 0);
     let (seed, report) = found.expect("no seed shows that streams do not wait");
     println!("seed {seed} shows it:\n  {}", report.failures.join("\n  "));
     for _ in 0..3 {
-        assert_eq!(on_double::<false>(seed, &ORDER).failures, report.failures, "seed {seed} replays");
+        assert_eq!(on_double(false, seed, &ORDER).failures, report.failures, "seed {seed} replays");
     }
-    assert_eq!(on_double::<true>(seed, &ORDER).failures, [""; 0], "with waits, seed {seed} is fine");
+    assert_eq!(on_double(true, seed, &ORDER).failures, [""; 0], "with waits, seed {seed} is fine");
 }
 
 #[test]
 fn the_whole_suite_finds_the_fault_in_few_seeds() {
+    let _alone = alone();
     let shown =
-        (0..5).filter(|seed| on_double::<false>(*seed, &["05_stream", "10_devices"]).failed > 0).count();
+        (0..5).filter(|seed| on_double(false, *seed, &["05_stream", "10_devices"]).failed > 0).count();
     assert!(shown >= 3, "only {shown} of 5 seeds show it");
 }

@@ -1,6 +1,6 @@
 //! Tests of the framework: passes, failures, skips, and the names of cases.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::alone;
 use gpumem_conformance::{
     Case, Expectations, Lab, Level, Outcome, RanOn, Report, Selection, Suite, Verdict, all, skip,
 };
@@ -39,6 +39,7 @@ fn suite(cases: &[(&str, Run)]) -> Suite<Host> {
 }
 
 fn run(suite: &Suite<Host>) -> Report {
+    let _alone = alone();
     suite.run(&Selection::default(), |_, _| {})
 }
 

@@ -1,6 +1,6 @@
 //! Kernels on a simulated GPU, and the failure if it, the host's body and the reference disagree.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::alone;
 use gpumem_conformance::{Case, RanOn, Report, Selection, Suite, all};
 use gpumem_core::{Backend, Result};
 use gpumem_host::Host;
@@ -9,10 +9,11 @@ use gpumem_kernel_suite::{Saxpy, Shipped, ShippedKernel, saxpy};
 use gpumem_runtime::{Device, Stream};
 use host_double::{Programs, ThirdParty, ThirdPartyDevice};
 
-type Gpu = ThirdParty<true>;
+type Gpu = ThirdParty;
 
 /// The suite's cases of kernels, or these, on a GPU that has been given these bodies for the sources.
 fn run(wave_size: u32, bodies: Vec<(String, Entry)>, cases: Option<Vec<Case<Gpu>>>) -> Report {
+    let _alone = alone();
     let body = |(name, entry): (String, Entry)| (name, entry.function().clone());
     let programs: Programs = bodies.into_iter().map(body).collect();
     let suite = Suite::<Gpu>::new("double", RanOn::Host)

@@ -1,17 +1,18 @@
 //! A backend that is written against gpumem-core alone is brought up level by level.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::alone;
 use gpumem_conformance::{RanOn, Selection, Suite};
 use gpumem_runtime::Device;
 use host_double::{ThirdParty, ThirdPartyDevice};
 
-fn suite() -> Suite<ThirdParty<true>> {
+fn suite() -> Suite<ThirdParty> {
     Suite::new("double", RanOn::Host)
         .second_device(|_| ThirdPartyDevice::adversarial(1).ok().map(Device::from_raw))
 }
 
 #[test]
 fn each_level_adds_cases_and_all_pass() {
+    let _alone = alone();
     let mut before = 0;
     for level in [1, 2, 5, 10] {
         let report = suite().run(&Selection { level: Some(level), ..Selection::default() }, |_, _| {});

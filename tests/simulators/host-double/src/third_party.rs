@@ -1,5 +1,5 @@
-//! A third party's backend, written against gpumem-core alone. Its driver is the host backend; with `ORDERED` off,
-//! streams do not wait for each other, which is the fault that the suite must find.
+//! A third party's backend, written against gpumem-core alone. Its driver is the host backend. A device may be
+//! [unordered](ThirdPartyDevice::unordered): its streams do not wait for each other, which is the fault that the suite must find.
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
@@ -12,7 +12,7 @@ use std::{collections::HashMap, ptr::NonNull, sync::Arc};
 
 /// The backend.
 #[derive(Debug, Clone, Copy)]
-pub struct ThirdParty<const ORDERED: bool>;
+pub struct ThirdParty;
 
 /// A device of it: the driver's, with another name.
 #[derive(Debug, Clone)]
@@ -21,6 +21,7 @@ pub struct ThirdPartyDevice {
     info: Arc<DeviceInfo>,
     capabilities: Arc<Capabilities>,
     programs: Option<Arc<Programs>>,
+    is_ordered: bool,
 }
 
 /// The programs of a device that simulates a GPU, by the kernel's name.
@@ -31,10 +32,14 @@ impl ThirdPartyDevice {
         &self.raw
     }
 
+    fn stream(&self, raw: Stream) -> ThirdPartyStream {
+        ThirdPartyStream { raw, is_ordered: self.is_ordered }
+    }
+
     fn over(raw: gpumem_host::Device) -> Self {
         let info = Arc::new(DeviceInfo { backend: "double", ..raw.info().clone() });
         let capabilities = Arc::new(raw.capabilities().clone());
-        Self { raw, info, capabilities, programs: None }
+        Self { raw, info, capabilities, programs: None, is_ordered: true }
     }
 
     /// A device that plays a GPU: it takes the sources of kernels, not their bodies for the host, and runs these
@@ -47,6 +52,12 @@ impl ThirdPartyDevice {
     /// A private device, with the adversarial schedule of a seed.
     pub fn adversarial(seed: u64) -> Result<Self> {
         Host::open_with(&HostOptions::new().adversarial(seed)).map(Self::over)
+    }
+
+    /// The same device, but streams that it makes do not wait for others.
+    #[must_use]
+    pub fn unordered(self) -> Self {
+        Self { is_ordered: false, ..self }
     }
 
     /// As [`adversarial`](Self::adversarial), and memory of the caller goes through page-locked blocks, as on a GPU.
@@ -63,13 +74,16 @@ impl ThirdPartyDevice {
     }
 }
 
-/// A stream of it, which waits for others if `ORDERED`.
+/// A stream of it, which waits for others if its device is ordered.
 #[derive(Debug)]
-pub struct ThirdPartyStream<const ORDERED: bool>(Stream);
+pub struct ThirdPartyStream {
+    raw: Stream,
+    is_ordered: bool,
+}
 
-impl<const ORDERED: bool> ThirdPartyStream<ORDERED> {
+impl ThirdPartyStream {
     fn host(&self) -> &Stream {
-        &self.0
+        &self.raw
     }
 }
 
@@ -97,12 +111,12 @@ fn name_of(text: &str) -> Option<&str> {
 }
 
 // SAFETY: the host backend does the work, and promises it.
-unsafe impl<const ORDERED: bool> Backend for ThirdParty<ORDERED> {
+unsafe impl Backend for ThirdParty {
     const NAME: &'static str = "double";
 
     type Device = ThirdPartyDevice;
     type Buffer = Buffer;
-    type Stream = ThirdPartyStream<ORDERED>;
+    type Stream = ThirdPartyStream;
     type Event = Event;
     type Barrier = ThirdPartyBarrier;
     type Module = Module;
@@ -122,7 +136,7 @@ unsafe impl<const ORDERED: bool> Backend for ThirdParty<ORDERED> {
 }
 
 // SAFETY: the host backend does the work, and promises it.
-unsafe impl<const ORDERED: bool> DriverDevice<ThirdParty<ORDERED>> for ThirdPartyDevice {
+unsafe impl DriverDevice<ThirdParty> for ThirdPartyDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -150,12 +164,12 @@ unsafe impl<const ORDERED: bool> DriverDevice<ThirdParty<ORDERED>> for ThirdPart
     fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
         self.raw.set_peer_access(&peer.raw, enabled)
     }
-    fn create_stream(&self, options: &StreamOptions) -> Result<ThirdPartyStream<ORDERED>> {
-        self.raw.create_stream(options).map(ThirdPartyStream)
+    fn create_stream(&self, options: &StreamOptions) -> Result<ThirdPartyStream> {
+        Ok(self.stream(self.raw.create_stream(options)?))
     }
-    unsafe fn wrap_stream(&self, raw: RawStream) -> Result<ThirdPartyStream<ORDERED>> {
+    unsafe fn wrap_stream(&self, raw: RawStream) -> Result<ThirdPartyStream> {
         // SAFETY: the conditions of the function are those of the host's.
-        unsafe { self.raw.wrap_stream(raw) }.map(ThirdPartyStream)
+        Ok(self.stream(unsafe { self.raw.wrap_stream(raw) }?))
     }
     fn compile(&self, source: &KernelSource, options: &CompileOptions) -> Result<Module> {
         let found = match (source, &self.programs) {
@@ -168,8 +182,8 @@ unsafe impl<const ORDERED: bool> DriverDevice<ThirdParty<ORDERED>> for ThirdPart
     }
 }
 
-// SAFETY: the host backend does the work, and promises it; without `ORDERED` it is a broken one on purpose.
-unsafe impl<const ORDERED: bool> gpumem_core::Stream<ThirdParty<ORDERED>> for ThirdPartyStream<ORDERED> {
+// SAFETY: the host backend does the work, and promises it; a device that is not ordered is a broken one on purpose.
+unsafe impl gpumem_core::Stream<ThirdParty> for ThirdPartyStream {
     forward! {
         fn synchronize() -> Result<()>;
         fn query() -> Result<bool>;
@@ -185,15 +199,15 @@ unsafe impl<const ORDERED: bool> gpumem_core::Stream<ThirdParty<ORDERED>> for Th
         unsafe fn launch(kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
     }
     fn destroy(self) -> Result<()> {
-        self.0.destroy()
+        self.raw.destroy()
     }
     fn wait(&self, event: &Event) -> Result<()> {
-        if ORDERED { self.0.wait(event) } else { Ok(()) }
+        if self.is_ordered { self.raw.wait(event) } else { Ok(()) }
     }
 }
 
 // SAFETY: the host backend does the work, and promises it.
-unsafe impl<const ORDERED: bool> DriverModule<ThirdParty<ORDERED>> for Module {
+unsafe impl DriverModule<ThirdParty> for Module {
     fn kernel(&self, name: &str) -> Result<Kernel> {
         DriverModule::<Host>::kernel(self, name)
     }
