@@ -47,7 +47,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-kernel", &["--lib"]).on_rayon(),
 ];
 
-/// Runs for the night, which take minutes. AddressSanitizer watches the first two for every change.
+/// Runs for the night, which take minutes.
 pub(crate) const NIGHTLY: &[Run] = &[
     all("gpumem-host", &["--lib"]),
     all("gpumem-runtime", &["--lib"]),

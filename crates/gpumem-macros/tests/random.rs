@@ -22,7 +22,7 @@ fn number(name: &str, or: u64) -> u64 {
 
 #[test]
 fn both_bodies_of_random_kernels_agree() {
-    let (mut seed, mut left) = (number("GPUMEM_SEED", 0), number("GPUMEM_KERNELS", 200));
+    let (mut seed, mut left) = (number("GPUMEM_SEED", 0), number("GPUMEM_KERNELS", 80));
     let simulator = gpus::simulator().inspect_err(|why| println!("skipped: no simulated GPU: {why}")).ok();
     let cases = trybuild::TestCases::new();
     while left > 0 {
