@@ -5,6 +5,8 @@
 mod common;
 #[path = "poison/told.rs"]
 mod told;
+#[path = "poison/torn.rs"]
+mod torn;
 
 use common::{direct_double, double, host, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind};

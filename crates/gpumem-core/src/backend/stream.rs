@@ -2,9 +2,10 @@
 
 use super::{Backend, ExecutableGraph, GraphNode, HINTS, lacks};
 use crate::{
-    CopyRegion, Fill, HostFuture, KernelArguments, LaunchConfig, Location, RawStream, Result, StridedCopy,
+    CopyRegion, Failure, Fill, HostFuture, KernelArguments, LaunchConfig, Location, MemoryUse, POISONED,
+    RawStream, Result, StridedCopy,
 };
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 const FUTURES: &str = "futures of the host as work of a stream";
 
@@ -114,6 +115,21 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     unsafe fn enqueue_future(&self, future: HostFuture) -> Result<()> {
         let _ = future;
         lacks::<B, _>("enqueue_future", FUTURES)
+    }
+
+    /// Notes in [`POISONED`] that these bytes are torn: a call of the host failed after it had enqueued a part of its work. A backend
+    /// that [clears](crate::PoisonTable::clear) bytes when work is done, and not when it is enqueued, *must* enqueue this: earlier
+    /// work would clear them otherwise. It is no failure of the stream. The default notes them at once.
+    ///
+    /// # Safety
+    /// The bytes of each use belong to its owner, and other uses of them are ordered with this as with a write.
+    ///
+    /// # Errors
+    /// Returns [`DeviceLost`](crate::ErrorKind::DeviceLost) if nothing can be enqueued any more. Nothing has been noted then.
+    unsafe fn poison(&self, torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()> {
+        // SAFETY: the caller's promise.
+        torn.iter().for_each(|used| unsafe { POISONED.poison(used, failure) });
+        Ok(())
     }
 
     /// Whether the stream's work is being captured into a graph instead of run. False by default.

@@ -1,15 +1,16 @@
 //! What the host does on a stream.
 
 use crate::copy::{StridedPlan, extent, extent_of_fill};
-use crate::engine::{Command, Pending, is_inside};
+use crate::engine::{Command, Pending, Torn, is_inside};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::sync::lock;
 use crate::{Event, Host, Kernel, NAME, Stream};
 use gpumem_core::{
-    CopyRegion, DriverDevice, ErrorKind, Fill, HostFuture, KernelArguments, LaunchConfig, Location,
-    RawStream, Result, StridedCopy,
+    CopyRegion, DriverDevice, ErrorKind, Failure, Fill, HostFuture, KernelArguments, LaunchConfig, Location,
+    MemoryUse, RawStream, Result, StridedCopy,
 };
+use std::sync::Arc;
 
 /// Times the limit for brief commands: the longest copy that is done at once where the caller waits for it.
 const AT_ONCE: usize = 8;
@@ -119,6 +120,14 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
         self.submit("enqueue_future", Operation::Future, |_| {
             Ok(Command::Future(Box::new(Pending::new(future))))
         })
+    }
+
+    unsafe fn poison(&self, torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()> {
+        let name = "poison";
+        self.queue().engine.origin().check(NAME, name)?;
+        // SAFETY: the caller's promise.
+        let torn = unsafe { Torn::new(torn, failure) };
+        self.queue().enqueue(name, Command::Poison(Box::new(torn))).map(drop)
     }
 
     fn record(&self, event: &Event) -> Result<()> {

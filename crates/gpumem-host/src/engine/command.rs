@@ -1,6 +1,6 @@
 //! The commands in a stream's queue, and how they run.
 
-use super::{Engine, EventCore, Mark, Pending};
+use super::{Engine, EventCore, Mark, Pending, Torn};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
 use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Wait(Mark),
     Launch(Box<Launch>),
     Future(Box<Pending>),
+    /// Poisons bytes, and does not fail.
+    Poison(Box<Torn>),
     /// Only fails: a failure was injected in place of the work.
     Fail {
         work: String,
@@ -106,7 +108,9 @@ impl Command {
             Command::Fill(fill) => fill_bytes(fill).is_some_and(|bytes| bytes <= limit),
             // Item by item they run at a fraction of the speed.
             Command::Strided(plan) => plan.total_bytes() <= limit / 8,
-            Command::Touch { .. } | Command::Record { .. } | Command::Fail { .. } => limit > 0,
+            Command::Touch { .. } | Command::Record { .. } | Command::Poison(_) | Command::Fail { .. } => {
+                limit > 0
+            }
             Command::Wait(_) | Command::Launch(_) | Command::Future(_) => false,
         }
     }
@@ -127,6 +131,7 @@ impl Command {
             Command::Wait(_) => "wait",
             Command::Launch(launch) => return format!("kernel {:?}", launch.function.name),
             Command::Future(pending) => pending.work,
+            Command::Poison(_) => "poison",
             Command::Fail { work, .. } => return work.clone(),
         };
         work.to_owned()
@@ -181,6 +186,7 @@ impl Command {
             Command::Launch(launch) => return launch.run(engine.ordinal(), stream),
             // Its queue polls it.
             Command::Future(_) => return Err("a future is not run as a whole".to_owned()),
+            Command::Poison(torn) => torn.poison(),
             Command::Fail { what, .. } => return Err(what.clone()),
         }
         Ok(())

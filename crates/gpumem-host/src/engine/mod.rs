@@ -16,7 +16,7 @@ pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;
 pub(crate) use event_core::{EventCore, Marks};
 pub(crate) use future::Pending;
-pub(crate) use poison::{Fault, Item, Refused};
+pub(crate) use poison::{Fault, Item, Refused, Torn};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
 

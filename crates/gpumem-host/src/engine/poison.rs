@@ -94,6 +94,27 @@ impl Fault {
     }
 }
 
+/// Bytes of which a call of the host has enqueued a part of what was to write them.
+#[derive(Debug)]
+pub(crate) struct Torn {
+    uses: SmallVec<[MemoryUse; 1]>,
+    failure: Arc<Failure>,
+}
+
+impl Torn {
+    /// # Safety
+    /// The bytes of each use belong to its owner.
+    pub(crate) unsafe fn new(uses: &[MemoryUse], failure: &Arc<Failure>) -> Self {
+        Self { uses: uses.into(), failure: failure.clone() }
+    }
+
+    #[cold]
+    pub(crate) fn poison(&self) {
+        // SAFETY: the promise of `new`.
+        self.uses.iter().for_each(|used| unsafe { POISONED.poison(used, &self.failure) });
+    }
+}
+
 impl Queue {
     /// Runs a command as a whole, unless it must not run.
     pub(crate) fn run_whole(&self, command: &Command, uses: &dyn MemoryUses) -> Option<Fault> {

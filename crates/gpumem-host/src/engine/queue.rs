@@ -262,6 +262,10 @@ impl Queue {
     #[cold]
     fn poison_dropped(&self, dropped: &VecDeque<Item>) {
         for Item { command, uses } in dropped.iter().filter(|item| item.command.is_work()) {
+            if let Command::Poison(torn) = command {
+                torn.poison();
+                continue;
+            }
             let cause = format!("the device was lost: {}", self.engine.cause());
             let fault = Fault::new(&self.engine, self.number, command.work(), cause);
             let _fault = fault.poison(uses);

@@ -9,6 +9,7 @@ use gpumem_core::{
     Backend, CopyRegion, Error, ErrorKind, Failure, MemoryUses, NotRecorded, POISONED, RawStream, Result,
     Stream as _, SubmissionId, with_uses,
 };
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -29,6 +30,25 @@ impl<B: Backend> Timeline<B> {
         enqueue: impl FnOnce(&Sink<'_, B>) -> Result<R>,
     ) -> Result<Submitted<R>> {
         self.admit(Work::Transfer, operation, accesses)?.submit(|sink, _| enqueue(sink))
+    }
+
+    /// Notes that a call has failed after part of its work had been enqueued: the contents of what it was to write are unknown. They
+    /// are poisoned in the order of work: work that was enqueued before neither clears the poison nor is refused for it.
+    /// Returns the submission index of that, 0 if they are poisoned already.
+    #[cold]
+    pub fn poison(self: &Arc<Self>, operation: &'static str, torn: &[Access<'_, B>], error: &Error) -> u64 {
+        let failure = Arc::new(Failure::new(operation, self.context.name(), error.kind().to_string()));
+        let uses: SmallVec<[_; 2]> =
+            torn.iter().map(|access| access.memory.used(&access.extent, true)).collect();
+        // SAFETY: the extents are the allocations' own, which the access logs keep alive and ordered.
+        let enqueue = |sink: &Sink<'_, B>| unsafe { sink.stream(operation)?.poison(&uses, &failure) };
+        let Ok(submitted) = self.submit(operation, torn, enqueue) else {
+            // The stream runs no work any more, or is one of a recording, which never does.
+            // SAFETY: as above.
+            uses.iter().for_each(|used| unsafe { POISONED.poison(used, &failure) });
+            return 0;
+        };
+        submitted.submission
     }
 
     #[cold]
@@ -224,11 +244,8 @@ impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
     #[cold]
     fn poison(&self, error: &Error) {
         let Admitted { timeline, operation, accesses, .. } = self.admitted;
-        let failure = Arc::new(Failure::new(operation, timeline.context.name(), error.kind().to_string()));
-        for Access { memory, extent, .. } in accesses.iter().filter(|access| access.write) {
-            // SAFETY: the extent is the allocation's own.
-            unsafe { POISONED.poison(&memory.used(extent, true), &failure) };
-        }
+        let written: SmallVec<[_; 4]> = accesses.iter().filter(|access| access.write).cloned().collect();
+        timeline.poison(operation, &written, error);
     }
 }
 

@@ -128,7 +128,7 @@ fn enqueue_all<R, B: Backend>(
             begun && parameter.region.is_some_and(|region| plan.writes.get(region) == Some(&Some(true)))
         };
         let written = places.arrays.iter().zip(&plan.signature.arrays).filter(is_written);
-        written.for_each(|(place, _)| note_torn(OPERATION, *place, &error));
+        written.for_each(|(place, _)| note_torn(timeline, OPERATION, *place, &error));
         return Err(error);
     }
     Ok(())

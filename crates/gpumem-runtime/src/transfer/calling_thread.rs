@@ -91,6 +91,7 @@ fn in_chunks<B: Backend>(
     let total = (nest.len * nest.item) as u64;
     let (done, failed, mut submission) = (Cell::new(0), Cell::new(None), 0);
     let _torn = NoteTorn {
+        timeline,
         operation,
         destination: (direction == Direction::HostToDevice).then_some(array),
         failure: || {
@@ -138,7 +139,7 @@ fn direct<B: Backend>(copy: &BorrowedCopy<'_, B>, host: &HostSpan, nest: &CopyNe
     });
     let outcome = outcome.inspect_err(|error| {
         if direction == Direction::HostToDevice && calls > 0 {
-            note_torn(operation, array_ref, error);
+            note_torn(timeline, operation, array_ref, error);
         }
     });
     let submission =

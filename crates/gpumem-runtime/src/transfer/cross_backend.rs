@@ -89,7 +89,7 @@ pub(super) fn copy<B: Backend>(
             }
         }
         if last > 0 {
-            note_torn(operation, destination, error);
+            note_torn(to, operation, destination, error);
         }
     })?;
     note_written(to, destination);

@@ -51,7 +51,7 @@ pub(super) fn copy_nest<B: Backend>(
     });
     let submitted = submitted.inspect_err(|error| {
         if calls > 0 {
-            note_torn(operation, destination, error);
+            note_torn(timeline, operation, destination, error);
         }
     })?;
     note_written(timeline, destination);

@@ -71,7 +71,7 @@ pub(crate) fn upload_file<T: Element, B: Backend>(
         let error = timeline.context.error(operation, Box::new(changed));
         // Law 8: wait first, report after.
         let _ = pipeline.wait_for_all();
-        note_torn(operation, destination, &error);
+        note_torn(timeline, operation, destination, &error);
         return Err(error);
     }
     if blocks {

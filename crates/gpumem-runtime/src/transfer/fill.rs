@@ -141,7 +141,7 @@ fn set<B: Backend>(
     });
     let submitted = submitted.inspect_err(|error| {
         if calls > 0 {
-            note_torn(operation, destination, error);
+            note_torn(timeline, operation, destination, error);
         }
     })?;
     note_written(timeline, destination);
@@ -188,7 +188,7 @@ fn double<T: Element, B: Backend>(
         let (from, to) = (ArrayRef::new(destination.memory, &from), ArrayRef::new(destination.memory, &to));
         // The part that is filled already counts as written.
         submission = copy::<T, B>(timeline, operation, from, to)
-            .inspect_err(|error| note_torn(operation, destination, error))?;
+            .inspect_err(|error| note_torn(timeline, operation, destination, error))?;
         ready += count;
     }
     Ok(submission)

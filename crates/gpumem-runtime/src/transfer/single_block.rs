@@ -74,7 +74,7 @@ fn send<B: Backend>(
         );
         last = enqueued.inspect_err(|error| {
             if last > 0 {
-                note_torn(operation, destination, error);
+                note_torn(timeline, operation, destination, error);
             }
         })?;
     }

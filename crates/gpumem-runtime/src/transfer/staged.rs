@@ -114,7 +114,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         });
         let submitted = submitted.inspect_err(|error| {
             if direction == Direction::HostToDevice && calls > 0 {
-                note_torn(operation, array_ref, error);
+                note_torn(timeline, operation, array_ref, error);
             }
         })?;
         Ok(submitted.submission)

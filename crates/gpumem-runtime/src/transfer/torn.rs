@@ -3,25 +3,30 @@
 
 use super::{ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
-use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Result, Space};
+use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, Space};
 use gpumem_memory::track::{DeviceContext, Timeline};
 use std::sync::Arc;
 
 /// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A
 /// caller that has cancelled it knows.
 #[cold]
-pub(crate) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayRef<'_, B>, error: &Error) {
-    if matches!(error.kind(), ErrorKind::Cancelled) {
-        return;
+pub(crate) fn note_torn<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: ArrayRef<'_, B>,
+    error: &Error,
+) {
+    if !matches!(error.kind(), ErrorKind::Cancelled) {
+        let poisoned = timeline.poison(operation, &[destination.access(true)], error);
+        // Law 8: wait first, report after. In a callback later work is ordered after it all the same.
+        let _ = timeline.wait_host(poisoned);
     }
-    let ArrayRef { memory, layout } = destination;
-    let failure = Failure::new(operation, memory.context().name(), error.kind().to_string());
-    // SAFETY: the extent is the allocation's own.
-    unsafe { POISONED.poison(&memory.used(&layout.extent(), true), &Arc::new(failure)) };
 }
 
 /// Notes at its end that a destination is torn, if its transfer has failed or unwound by then.
 pub(super) struct NoteTorn<'a, B: Backend, F: Fn() -> Option<Error>> {
+    /// The stream of the transfer.
+    pub(super) timeline: &'a Arc<Timeline<B>>,
     pub(super) operation: &'static str,
     /// None of a download, and none that is dropped after a failure.
     pub(super) destination: Option<ArrayRef<'a, B>>,
@@ -34,7 +39,7 @@ impl<B: Backend, F: Fn() -> Option<Error>> Drop for NoteTorn<'_, B, F> {
         if let Some(destination) = self.destination
             && let Some(error) = (self.failure)()
         {
-            note_torn(self.operation, destination, &error);
+            note_torn(self.timeline, self.operation, destination, &error);
         }
     }
 }

@@ -4,10 +4,10 @@
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, Compiler, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, ErrorKind, EventOptions,
-    Fill, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo, MemoryKind,
-    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    Failure, Fill, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo,
+    MemoryKind, MemoryUse, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
-use std::{cell::RefCell, fmt::Debug, ptr::NonNull};
+use std::{cell::RefCell, fmt::Debug, ptr::NonNull, sync::Arc};
 
 thread_local! { static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) } }
 
@@ -268,6 +268,10 @@ unsafe impl<const N: usize> gpumem_core::Stream<Fake<N>> for FakeStream<N> {
 
     unsafe fn prefetch(&self, address: u64, bytes: usize, to: Location) -> Result<()> {
         done(N, "prefetch", (address, bytes, to))
+    }
+
+    unsafe fn poison(&self, torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()> {
+        done(N, "poison", (torn.len(), &failure.work))
     }
 
     fn record(&self, _: &FakeEvent<N>) -> Result<()> {

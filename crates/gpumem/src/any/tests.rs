@@ -4,11 +4,11 @@ use super::fake::{Fake, INFO, STUBBORN, log};
 use super::*;
 use gpumem_core::{
     Advice, AllocationRequest, Barrier, BarrierPoint, CompileOptions, CopyRegion, DeviceBuffer, DriverDevice,
-    DriverModule, Error, ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig,
-    Location, Lowering, MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space, Stream,
-    StreamOptions, StridedCopy,
+    DriverModule, Error, ErrorKind, Event, EventOptions, Failure, Fill, KernelArguments, KernelSource,
+    LaunchConfig, Location, Lowering, MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space,
+    Stream, StreamOptions, StridedCopy,
 };
-use std::ptr::NonNull;
+use std::{ptr::NonNull, sync::Arc};
 
 const NAMES: [&str; 2] = ["left", "right"];
 
@@ -105,6 +105,7 @@ fn a_stream_runs_on_its_own_backend() {
             stream.copy_strided(&strided).unwrap();
             stream.fill(&fill).unwrap();
             stream.prefetch(1, 2, Location::Host).unwrap();
+            stream.poison(&[], &Arc::new(Failure::new("upload", "here", "it did"))).unwrap();
         }
         let kernel = kernel(&device);
         assert_eq!(kernel.clone().backend(), NAMES[n]);
@@ -123,6 +124,7 @@ fn a_stream_runs_on_its_own_backend() {
                 "copy_strided 6",
                 "fill 9",
                 "prefetch (1, 2, Host)",
+                "poison (0, \"upload\")",
                 "compile Ptx(\"text\")",
                 "compile_image \"words\"",
                 "launch (\"add\", [3, 1, 1], 1)",

@@ -7,11 +7,11 @@ use super::{
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions,
     Compiler, CopyRegion, DeviceBuffer, DeviceInfo, DlpackDevice, DriverDevice, DriverModule, Error,
-    ErrorKind, Event, EventOptions, ExecutableGraph, Fill, GraphNode, HostFuture, IpcMemory, KernelArguments,
-    KernelSource, LaunchConfig, Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
-    Result, Stream, StreamOptions, StridedCopy,
+    ErrorKind, Event, EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, IpcMemory,
+    KernelArguments, KernelSource, LaunchConfig, Location, Lowering, MemoryInfo, MemoryKind, MemoryUse,
+    RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
 };
-use std::ptr::NonNull;
+use std::{ptr::NonNull, sync::Arc};
 
 backends! { any!
     /// A device of one of the enabled backends.
@@ -174,6 +174,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         unsafe fn fill(fill: &Fill) -> Result<()>;
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>;
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>;
+        unsafe fn poison(torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()>;
         unsafe fn launch(kernel: &AnyKernel as same, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
     }
 

@@ -11,9 +11,9 @@ use crate::{
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CollectiveLibrary, CompileOptions, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error, ErrorKind,
-    EventOptions, ExecutableGraph, Fill, GraphNode, HostFuture, KernelArguments, KernelSource, LaunchConfig,
-    LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space, Stream,
-    StreamKind, StreamOptions, StridedCopy,
+    EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, KernelArguments, KernelSource,
+    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, MemoryUse, RawStream, RegisterOptions, Result,
+    Space, Stream, StreamKind, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -434,6 +434,7 @@ unsafe impl Stream<Double> for DoubleStream {
     forward! {
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>, after "prefetch";
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>, after "enqueue_future";
+        unsafe fn poison(torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()>;
     }
 
     unsafe fn fill(&self, fill: &Fill) -> Result<()> {

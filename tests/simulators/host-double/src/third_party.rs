@@ -3,9 +3,9 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
-    DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, EventOptions, Fill, HostFunction,
+    DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, EventOptions, Failure, Fill, HostFunction,
     HostFuture, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo,
-    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    MemoryUse, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Event, Host, HostBarrier, HostOptions, Kernel, Module, Stream};
 use std::{collections::HashMap, ptr::NonNull, sync::Arc};
@@ -196,6 +196,7 @@ unsafe impl gpumem_core::Stream<ThirdParty> for ThirdPartyStream {
         unsafe fn fill(fill: &Fill) -> Result<()>;
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>;
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>;
+        unsafe fn poison(torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()>;
         unsafe fn launch(kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;
     }
     fn destroy(self) -> Result<()> {

@@ -210,7 +210,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             _ => None,
         };
         let failure = || self.state.failure().filter(|_| self.state.has_begun());
-        let _torn = NoteTorn { operation: self.state.operation, destination, failure };
+        let TransferState { timeline, operation, .. } = self.state;
+        let _torn = NoteTorn { timeline, operation, destination, failure };
         self.state.run(&|| self.help(), submit, progress)
     }
 
