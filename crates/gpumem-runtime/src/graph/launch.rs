@@ -88,9 +88,10 @@ fn enqueue_all<R, B: Backend>(
     let bases = bound.bases();
     let numbers: Numbers<'_> = places.numbers.iter().map(|number| number.bytes).collect();
     let values = Values { plan, bases: &bases, numbers: &numbers };
-    let executable = inner.executables.get(&inner.device, &values);
     let accesses = bound.accesses();
     let admitted = timeline.admit(Work::Launch, OPERATION, &accesses)?;
+    // After the gate: a launch that is refused makes no graph of the driver, and takes the place of none.
+    let executable = inner.executables.get(&inner.device, &values);
     let shown = timeline.survives_faults().then(|| bound.shown());
     let (mut begun, mut not_taken) = (false, None);
     let submitted = admitted.submit(|sink, submission| {

@@ -2,7 +2,7 @@
 
 use super::{LEN, device, grid, multiply_add};
 use gpumem_core::ErrorKind;
-use gpumem_runtime::{Device, DeviceArray, Graph, WriteForm, writes};
+use gpumem_runtime::{Device, DeviceArray, Graph, Stream, WriteForm, reads, writes};
 use host_double::{Double, Trouble};
 use ndarray::Ix1;
 use std::collections::BTreeSet;
@@ -60,4 +60,32 @@ fn a_launch_is_right_or_fails_as_a_whole() {
     for call in ["begin_capture", "end_capture", "set_launch", "launch_graph"] {
         assert!(struck.contains(call), "{call}: {struck:?}");
     }
+}
+
+/// Arguments that no launch may use: of a recording, of another device. They take no place of the graphs that there are.
+#[test]
+fn a_launch_that_is_refused_makes_no_graph_of_the_driver() {
+    let ((device, _), (other, _)) = (device(), device());
+    let stream = device.stream().unwrap();
+    let graph = device
+        .record((reads::<i64, _>(LEN), writes::<i64, _>(LEN)), |stream, (x, mut y)| {
+            stream.copy_to_device(&mut y, &x)
+        })
+        .unwrap();
+    let (x, mut y) = (device.to_device(&[7_i64; LEN]).unwrap(), device.to_device(&[0_i64; LEN]).unwrap());
+    graph.launch(&stream, (&x, &mut y)).unwrap();
+    assert_eq!(graph.report().driver_graphs, 1);
+    let mut refused: Vec<_> = (0..20).map(|_| other.device_array::<i64, _>(LEN).unwrap()).collect();
+    let body = |stream: &Stream<Double>, ()| {
+        refused.push(stream.device_array::<i64, _>(LEN)?);
+        Ok(())
+    };
+    drop(device.record((), body).unwrap());
+    for array in &refused {
+        graph.launch(&stream, (array, &mut y)).unwrap_err();
+        assert_eq!((graph.report().driver_graphs, graph.report().replayed), (1, None));
+    }
+    graph.launch(&stream, (&x, &mut y)).unwrap();
+    assert_eq!(graph.report().driver_graphs, 1);
+    assert_eq!(y.copy_to_host().unwrap().to_vec(), [7; LEN]);
 }
