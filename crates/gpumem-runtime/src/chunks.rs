@@ -21,6 +21,9 @@ use std::{collections::VecDeque, fmt, iter::FusedIterator, ops::Range};
 const KEPT: usize = 3;
 
 /// How an array is cut into chunks: [`Device::chunks`], [`Device::map_chunks`].
+///
+/// An array whose rows have no bytes, because another axis has length 0, is one chunk: its rows are not bounded by any memory, and
+/// may be too many to count up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunks {
     size: Size,
@@ -66,14 +69,15 @@ impl Chunks {
         self
     }
 
-    /// Rows of a chunk without its halo, at least one.
-    fn rows_of_chunk(self, row_bytes: usize) -> Result<usize, LayoutError> {
-        match self.size {
-            Size::Rows(0) => Err(LayoutError::ZeroSection),
-            Size::Rows(rows) => Ok(rows),
-            Size::Bytes(bytes) => {
+    /// Rows of a chunk without its halo, at least one, of so many rows.
+    fn rows_of_chunk(self, total: usize, row_bytes: usize) -> Result<usize, LayoutError> {
+        match (self.size, row_bytes) {
+            (Size::Rows(0), _) => Err(LayoutError::ZeroSection),
+            (_, 0) => Ok(total.max(1)),
+            (Size::Rows(rows), _) => Ok(rows),
+            (Size::Bytes(bytes), _) => {
                 let both = self.halo.saturating_mul(2);
-                Ok((bytes / row_bytes.max(1)).saturating_sub(both).max(1))
+                Ok((bytes / row_bytes).saturating_sub(both).max(1))
             }
         }
     }
@@ -93,8 +97,8 @@ impl<B: Backend> Device<B> {
     /// memory of three chunks: an upload comes after the work on the chunk that had the memory before, as after any other work that
     /// uses it. Memory of an array that is kept is not reused; the iterator allocates other memory for the next chunk.
     ///
-    /// Sources are those of [`to_device`](Self::to_device), of one axis or more. A source without rows has no chunks. Forgetting the
-    /// iterator leaks the memory of three chunks.
+    /// Sources are those of [`to_device`](Self::to_device), of one axis or more. A source without rows has no chunks, one whose rows
+    /// have no bytes has one. Forgetting the iterator leaks the memory of three chunks.
     /// ```
     /// # use {gpumem_runtime::Chunks, ndarray::Array2};
     /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
@@ -149,7 +153,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> ChunkIter<'a, T, D, B> {
         let layout = source.layout(operation).map_err(|error| core.place(error))?;
         let total = rows::row_count(&layout).map_err(|error| core.error(operation, error))?;
         let row_bytes = layout.packed_bytes().checked_div(total).unwrap_or(0);
-        let step = options.rows_of_chunk(row_bytes).map_err(|error| core.error(operation, error))?;
+        let step = options.rows_of_chunk(total, row_bytes).map_err(|error| core.error(operation, error))?;
         let longest = step.saturating_add(options.halo.saturating_mul(2)).min(total);
         let (bytes, stream) = (row_bytes.saturating_mul(longest), device.stream()?);
         let kept = VecDeque::new();

@@ -24,6 +24,7 @@ impl<B: Backend> Device<B> {
     ///
     /// `work` gets a stream to enqueue on, the rows, and an array with them (and their [halo](Chunks::halo)). It returns that array,
     /// or another one with as many rows as the chunk has without its halo: of any element type and any length of the other axes.
+    /// The chunks are those of `input`: it is one chunk if its rows have no bytes, even if those of `output` have some.
     /// ```
     /// # use {gpumem_runtime::Chunks, ndarray::{Array1, Array2}};
     /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;

@@ -94,11 +94,12 @@ fn rows_come_once_and_in_order<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn the_edges_of_a_chunk<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
-    for (rows, columns, chunks) in [(0, 5, 0), (0, 0, 0), (7, 0, 1)] {
+    for (rows, columns, chunks) in [(0, 5, 0), (0, 0, 0), (7, 0, 1), (1 << 30, 0, 1)] {
         let host = Array2::<u32>::zeros((rows, columns));
-        assert_eq!(check(device, &host, host.view(), Chunks::bytes(100), 0)?.len(), chunks);
-        let calls = if chunks == 0 { 0 } else { 4 };
-        assert_eq!(check(device, &host, host.view(), Chunks::rows(2), 0)?.len(), calls);
+        for options in [Chunks::bytes(100), Chunks::rows(2), Chunks::rows(2).halo(3)] {
+            assert_eq!(device.chunks(&host, options)?.size_hint(), (chunks, Some(chunks)));
+            assert_eq!(check(device, &host, host.view(), options, 0)?.len(), chunks);
+        }
     }
     // A row is longer than a chunk is to be.
     let host = numbers(3, 100);
@@ -265,6 +266,15 @@ fn maps_of_every_kind<B: Backend>(lab: &Lab<B>) -> Verdict {
     // No rows, no work.
     let none = Array1::<u32>::zeros(0);
     device.map_chunks(&none, &mut none.clone(), options, |_, _, _| Err(on_purpose(0)))?;
+    // Rows without bytes, of which there may be any number, are worked on at once.
+    let (empty, mut ones) = (Array2::<u32>::zeros((9, 0)), Array1::<u32>::zeros(9));
+    device.map_chunks(&empty, &mut ones, Chunks::rows(2), |stream, rows, _| {
+        assert_eq!(rows, 0..9);
+        stream.to_device(&[1; 9])
+    })?;
+    same(ones.view(), Array1::ones(9).view());
+    let empty = Array2::<u32>::zeros((1 << 30, 0));
+    device.map_chunks(&empty, &mut empty.clone(), options, |_, _, array| Ok(array))?;
     Ok(())
 }
 
