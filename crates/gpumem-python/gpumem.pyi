@@ -538,10 +538,12 @@ def load(
     of a name. With a stream all has been read on return, and the copies are in its order."""
 
 def save(
-    path: str | PathLike[str], arrays: DeviceNDArray | _HasInterface | dict[str, Any], metadata: dict[str, str] | None = None
+    path: str | PathLike[str], arrays: DeviceNDArray | _HasInterface | dict[str, Any], metadata: dict[str, str] | None = None,
+    dtypes: dict[str, str] | None = None
 ) -> None:
-    """Writes arrays of devices: one to an npy file, a dictionary by name to a safetensors file, with texts as ``metadata``. A file
-    that is there is replaced when the new one is whole, and stays as it is after an error."""
+    """Writes arrays of devices: one to an npy file, a dictionary by name to a safetensors file, with texts as ``metadata``, and
+    ``dtypes`` by name where bytes are something else (``F8_E4M3``). A file that is there is replaced when the new one is whole, and
+    stays as it is after an error."""
 
 def is_cuda_array(obj: object) -> bool: ...
 def as_cuda_array(obj: _HasInterface, device: _Device | None = None) -> DeviceNDArray:

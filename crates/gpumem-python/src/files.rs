@@ -15,7 +15,7 @@ use crate::{
 };
 use gpumem::{
     ElementKind, ElementType,
-    files::{self, TensorInfo},
+    files::{self, Dtype, TensorInfo},
     ndarray::IxDyn,
 };
 use pyo3::{
@@ -24,7 +24,7 @@ use pyo3::{
     types::{PyDict, PyIterator, PyList, PyTuple},
 };
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -212,17 +212,21 @@ fn chosen(model: &files::SafeTensors, only: Option<&Bound<'_, PyAny>>) -> PyResu
 }
 
 /// Writes arrays of devices to a file, by its name's ending: one to an npy file, a dictionary of arrays by name to a safetensors file,
-/// with texts as `metadata`. A file that is there is replaced when the new one is whole, and stays as it is after an error.
+/// with texts as `metadata`, and `dtypes` by name where bytes are something else (`F8_E4M3`). A file that is there is replaced when the
+/// new one is whole, and stays as it is after an error.
 #[pyfunction]
-#[pyo3(signature = (path, arrays, metadata=None))]
+#[pyo3(signature = (path, arrays, metadata=None, dtypes=None))]
 pub(crate) fn save(
     py: Python<'_>,
     path: PathBuf,
     arrays: &Bound<'_, PyAny>,
     metadata: Option<&Bound<'_, PyAny>>,
+    dtypes: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     match Format::of(&path)? {
-        Format::Npy if metadata.is_some() => Err(PyValueError::new_err("an npy file has no metadata")),
+        Format::Npy if metadata.is_some() || dtypes.is_some() => {
+            Err(PyValueError::new_err("an npy file has no metadata, and the dtype of its array"))
+        }
         Format::Npy => {
             let array = to_save(arrays)?;
             each!(&array.get().elements, array => py.detach(|| files::save_npy(&path, array)).map_err(raise))
@@ -234,12 +238,23 @@ pub(crate) fn save(
                 Some(texts) => entries(texts, |text| text.extract::<String>())?,
                 None => Vec::new(),
             };
-            let named: Vec<(&str, &Elements)> =
-                named.iter().map(|(name, array)| (name.as_str(), &array.get().elements)).collect();
+            let mut dtypes: HashMap<String, Dtype> = match dtypes {
+                Some(names) => entries(names, to_dtype)?.into_iter().collect(),
+                None => HashMap::new(),
+            };
+            let named: Vec<(&str, &Elements, Option<Dtype>)> =
+                named.iter().map(|(name, array)| (&**name, &array.get().elements, dtypes.remove(name))).collect();
+            if let Some(name) = dtypes.into_keys().next() {
+                return Err(PyKeyError::new_err(name));
+            }
             py.detach(|| {
-                let tensors = named
-                    .into_iter()
-                    .map(|(name, elements)| each!(elements, array => files::named(name, array)));
+                let tensors = named.into_iter().map(|(name, elements, dtype)| {
+                    let tensor = each!(elements, array => files::named(name, array));
+                    match dtype {
+                        Some(dtype) => tensor.dtype(dtype),
+                        None => tensor,
+                    }
+                });
                 files::save_safetensors(&path, &tensors.collect::<Vec<_>>(), metadata)
             })
             .map_err(raise)
@@ -260,6 +275,13 @@ fn entries<'py, V>(
         Ok((name, value(&object)?))
     };
     dictionary.items().iter().map(entry).collect()
+}
+
+/// The type of elements by its name in a file.
+fn to_dtype(name: &Bound<'_, PyAny>) -> PyResult<Dtype> {
+    let name: String = name.extract()?;
+    let found = Dtype::ALL.iter().find(|dtype| dtype.name() == name);
+    found.copied().ok_or_else(|| PyValueError::new_err(format!("no dtype of a safetensors file is {name:?}")))
 }
 
 /// An array of numbers that can be written to a file.

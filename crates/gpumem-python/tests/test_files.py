@@ -196,6 +196,15 @@ def test_types_that_numpy_has_not(tmp_path):
     equal(found["fp8"], np.arange(6, dtype="u1").reshape(2, 3))
     equal(found["fp4"], np.arange(4, dtype="u1"))
 
+    saved, array = tmp_path / "saved.safetensors", found["fp8"]
+    gpumem.save(saved, {"fp8": array}, dtypes={"fp8": "F8_E4M3"})
+    with gpumem.open(saved) as file:
+        assert file["fp8"].file_dtype == "F8_E4M3"
+    for dtypes, error in [({"fp8": "F8"}, ValueError), ({"fp9": "U8"}, KeyError), ({"fp8": "F16"}, Exception), ([], TypeError)]:
+        with pytest.raises(error):
+            gpumem.save(saved, {"fp8": array}, dtypes=dtypes)
+    equal(gpumem.load(saved)["fp8"], np.arange(6, dtype="u1").reshape(2, 3))
+
 
 def test_bfloat16_in_models(tmp_path):
     ml_dtypes = pytest.importorskip("ml_dtypes")
