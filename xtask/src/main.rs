@@ -16,6 +16,8 @@ mod readme;
 mod rocm;
 mod sanitizers;
 mod shell;
+#[cfg(test)]
+mod static_locks;
 mod steps;
 mod summary;
 mod test_all;

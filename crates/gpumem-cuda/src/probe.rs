@@ -11,7 +11,7 @@ use gpumem_core::{
     process::{OnceBeforeFork, ProcessGuard},
 };
 use libloading::Library;
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::collections::BTreeSet;
 
 /// The oldest driver that has all functions and their present meaning: CUDA 12.0.
 const OLDEST: i32 = 12_000;
@@ -41,7 +41,7 @@ pub(crate) struct Nvrtc {
     pub(crate) version: String,
 }
 
-static NVRTC: OnceLock<Result<Nvrtc, LoadError>> = OnceLock::new();
+static NVRTC: OnceBeforeFork<Result<Nvrtc, LoadError>> = OnceBeforeFork::new();
 
 /// `None` in a child that was forked while its parent was loading it.
 fn load() -> Option<&'static Result<Driver, Refusal>> {
@@ -78,8 +78,9 @@ pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
 }
 
 pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static Nvrtc> {
+    const NAMED: &str = "the CUDA run-time compiler (NVRTC)";
     let outcome = NVRTC.get_or_init(|| {
-        find("the CUDA run-time compiler (NVRTC)", nvrtc_names(), |library, name| {
+        find(NAMED, nvrtc_names(), |library, name| {
             // SAFETY: a library of this name is NVRTC.
             let api = unsafe { NvrtcApi::resolve(library) }.map_err(missing)?;
             let (mut major, mut minor) = (0, 0);
@@ -94,7 +95,9 @@ pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static Nvrtc> {
             Ok(Nvrtc { api, version: format!("NVRTC {major}.{minor} ({name})") })
         })
     });
-    outcome.as_ref().map_err(|error| Error::new(NAME, operation, error.clone()))
+    let failed = |error: LoadError| Error::new(NAME, operation, error);
+    let Some(outcome) = outcome else { return Err(failed(LoadError::in_forked_child(NAMED))) };
+    outcome.as_ref().map_err(|error| failed(error.clone()))
 }
 
 fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure> {

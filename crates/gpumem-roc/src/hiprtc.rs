@@ -1,7 +1,7 @@
 //! Compiling source text to a code object for one device.
 
 use crate::{NAME, info, probe};
-use gpumem_core::{CompileOptions, Error, ErrorKind, Result, c_text};
+use gpumem_core::{CompileOptions, Error, ErrorKind, Result, c_text, process::PerProcess};
 use gpumem_sys::{
     MissingSymbol,
     hip::{Hiprtc, Version, hiprtcProgram, hiprtcResult},
@@ -22,7 +22,7 @@ const DECIDE_CONTRACTION: [&str; 3] = ["-ffp-contract", "-ffast-math", "-Ofast"]
 
 /// Held while hipRTC compiles. Its compiler (comgr, which is LLVM) keeps options in global variables, so that two
 /// compilations at the same time can end it, and hipRTC does not promise to take a lock itself.
-static COMPILER: Mutex<()> = Mutex::new(());
+static COMPILER: PerProcess<Mutex<()>> = PerProcess::new(Mutex::default);
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
 pub(crate) fn compile(source: &str, isa: &str, compile_options: &CompileOptions) -> Result<Vec<u8>> {
@@ -38,7 +38,7 @@ pub(crate) fn compile(source: &str, isa: &str, compile_options: &CompileOptions)
         .collect::<Result<_>>()?;
     let mut options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
 
-    let _alone = COMPILER.lock();
+    let _alone = COMPILER.get().lock();
     // Destroyed before the next one may compile.
     let mut program = Program { api, raw: null_mut() };
     // SAFETY: the source ends with a zero; there are no headers, and hipRTC reads none; the program outlives neither.

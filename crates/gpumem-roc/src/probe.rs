@@ -45,7 +45,7 @@ pub(crate) struct Rtc {
     pub(crate) hip: Version,
 }
 
-static HIPRTC: OnceLock<Result<Rtc, LoadError>> = OnceLock::new();
+static HIPRTC: OnceBeforeFork<Result<Rtc, LoadError>> = OnceBeforeFork::new();
 static HSA: OnceLock<Result<Runtime, LoadError>> = OnceLock::new();
 
 /// `None` in a child that was forked while its parent was loading it.
@@ -102,7 +102,10 @@ pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
             })
             .map_err(told)
     });
-    outcome.as_ref().map_err(|error| Error::new(NAME, operation, error.clone()))
+    let failed = |error: LoadError| Error::new(NAME, operation, error);
+    let named = "the run-time compiler of ROCm (hipRTC)";
+    let Some(outcome) = outcome else { return Err(failed(LoadError::in_forked_child(named))) };
+    outcome.as_ref().map_err(|error| failed(error.clone()))
 }
 
 /// The HSA runtime: the copy that HIP has loaded, where there is one.

@@ -6,7 +6,7 @@
 
 mod mock;
 
-use gpumem_sys::nccl::{Engine, Library, LoadError, Places, Refusal, add_folder, load};
+use gpumem_sys::nccl::{Engine, Environment, Library, LoadError, Places, Refusal, load};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -137,7 +137,8 @@ fn a_folder_of_the_program_is_looked_into_after_the_loaders() {
         return;
     }
     let is_there = env::var_os("LD_LIBRARY_PATH").unwrap() == found.parent().unwrap();
-    add_folder(packaged.parent().unwrap().to_owned());
-    let library = load_after_others().unwrap();
+    let folders = vec![packaged.parent().unwrap().to_owned()];
+    let environment = Environment { folders, ..Environment::current(Engine::Nccl) };
+    let library = load(&Places::new(Engine::Nccl, &environment)).unwrap();
     assert_eq!(library.path, if is_there { found } else { packaged });
 }

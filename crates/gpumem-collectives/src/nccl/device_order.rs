@@ -3,7 +3,7 @@
 //! Two operations of a GPU may not fit on it together. If the ranks ran them in different orders, each would wait for the
 //! other. So one communicator's operation waits for that of another one, in the order in which the host called them.
 
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, Result, process::PerProcess};
 use gpumem_runtime::{Device, Stream, internal::Timeline};
 use std::{
     any::TypeId,
@@ -19,10 +19,10 @@ pub(super) struct DeviceOrder<B: Backend>(Mutex<Last<B>>);
 impl<B: Backend> DeviceOrder<B> {
     /// The one of a device.
     pub(super) fn of(device: &Device<B>) -> Result<Arc<Self>> {
-        static MAKING: Mutex<()> = Mutex::new(());
+        static MAKING: PerProcess<Mutex<()>> = PerProcess::new(Mutex::default);
         // Two communicators that are made at once must find one. The device's table has a lock of its own, within this
         // one.
-        let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = MAKING.get().lock().unwrap_or_else(PoisonError::into_inner);
         device.kept_by(crate::KEY, TypeId::of::<Self>(), || Ok(Arc::new(Self(Mutex::new(None)))))
     }
 

@@ -1,9 +1,13 @@
 //! The library, found once.
 
 use crate::{identity::EngineKind, report};
-use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure, process::ProcessGuard};
-use gpumem_sys::nccl::{Engine, Library, Places, Refusal};
+use gpumem_core::{
+    CollectiveLibrary, LoadError, LoadFailure,
+    process::{OnceBeforeFork, PerProcess, ProcessGuard},
+};
+use gpumem_sys::nccl::{Engine, Environment, Library, Places, Refusal};
 use std::{
+    iter,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
@@ -20,22 +24,25 @@ pub(crate) fn is_engine_of(kind: EngineKind, library: CollectiveLibrary) -> bool
 
 /// The library of an engine, which is looked for again until it was found.
 pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
-    static FOUND: Mutex<[Option<&'static Library>; 2]> = Mutex::new([None; 2]);
+    static FOUND: [OnceBeforeFork<&'static Library>; 2] = [const { OnceBeforeFork::new() }; 2];
+    static SEARCH: PerProcess<Mutex<()>> = PerProcess::new(Mutex::default);
     let (place, engine) = match kind {
         EngineKind::Rccl => (1, Engine::Rccl),
         _ => (0, Engine::Nccl),
     };
     // Over the search: two threads would load the library twice. Nothing else is locked under it but what the loader locks.
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(library) = found[place] {
+    let search = SEARCH.get().lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(library) = FOUND[place].get() {
         return Ok(library);
     }
-    let library = gpumem_sys::nccl::load(&Places::from_environment(engine)).map_err(told)?;
+    let environment = Environment { folders: folders(), ..Environment::current(engine) };
+    let library = gpumem_sys::nccl::load(&Places::new(engine, &environment)).map_err(told)?;
     // The end of the process is noticed before the library's own clean-up.
     ProcessGuard::of_driver();
     let library: &'static Library = Box::leak(Box::new(library));
-    found[place] = Some(library);
-    drop(found);
+    // A child of which the parent was noting one looks for it each time.
+    FOUND[place].get_or_init(|| library);
+    drop(search);
     // Without the lock: a subscriber may look for the library.
     for other in library.other_copies() {
         let (used, other) = (library.path.display(), other.display());
@@ -71,10 +78,37 @@ pub fn find_library(library: CollectiveLibrary) -> Result<FoundLibrary, LoadErro
     Ok(FoundLibrary { path: found.path.clone(), version: found.version.to_string(), other_copies })
 }
 
+/// A folder to look in, and the others after it. A forked child has those of its parent, and waits for no lock of it.
+struct Folder {
+    path: OnceBeforeFork<PathBuf>,
+    next: OnceBeforeFork<Box<Folder>>,
+}
+
+impl Folder {
+    const fn new() -> Self {
+        Self { path: OnceBeforeFork::new(), next: OnceBeforeFork::new() }
+    }
+
+    fn next(&self) -> Option<&Self> {
+        self.next.get().map(|next| &**next)
+    }
+}
+
+static FOLDERS: Folder = Folder::new();
+
+fn folders() -> Vec<PathBuf> {
+    let all = iter::successors(Some(&FOLDERS), |folder| folder.next());
+    all.filter_map(|folder| folder.path.get().cloned()).collect()
+}
+
 /// Has this process look for NCCL and RCCL in a folder too, after the variables, the libraries that are loaded, and the
-/// system's loader.
+/// system's loader. A forked child looks there as well.
 pub fn add_library_folder(folder: impl Into<PathBuf>) {
-    gpumem_sys::nccl::add_folder(folder.into());
+    let (folder, mut place) = (folder.into(), &FOLDERS);
+    while place.path.get_or_init(|| folder.clone()) != Some(&folder) {
+        let Some(next) = place.next.get_or_init(|| Box::new(Folder::new())) else { return };
+        place = next;
+    }
 }
 
 /// The same error in the words of the traits.
@@ -89,4 +123,18 @@ fn told(error: gpumem_sys::nccl::LoadError) -> LoadError {
     };
     let tried = error.attempts.iter().map(|attempt| attempt.name.display().to_string()).collect();
     LoadError { library: error.library, tried, failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{add_library_folder, folders};
+    use std::path::PathBuf;
+
+    #[test]
+    fn each_folder_is_kept_once_in_the_order_of_the_calls() {
+        for folder in ["/one", "/two", "/one", "/three", "/two"] {
+            add_library_folder(folder);
+        }
+        assert_eq!(folders(), ["/one", "/two", "/three"].map(PathBuf::from));
+    }
 }

@@ -73,6 +73,11 @@ impl<T> OnceBeforeFork<T> {
         self.value.get().or_else(|| self.init(make))
     }
 
+    /// Returns the value, if it has been made.
+    pub fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> Option<&T> {
         let _ = ProcessGuard::current();

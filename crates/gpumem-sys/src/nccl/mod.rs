@@ -33,7 +33,7 @@ pub use config::{Config, Field, UNSET};
 pub use failure::{Failure, name};
 pub use library::{Library, load};
 pub use rccl::Rccl;
-pub use search::{Engine, Environment, Places, add_folder};
+pub use search::{Engine, Environment, Places};
 pub use version::Version;
 
 use crate::functions;

@@ -6,7 +6,6 @@ use std::{
     env,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 /// A library with NCCL's interface.
@@ -80,23 +79,12 @@ pub struct Environment {
     pub rocm: crate::Environment,
 }
 
-/// The folders of [`add_folder`].
-static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Has this process look for libraries in a folder too ([`Environment::folders`]).
-pub fn add_folder(folder: PathBuf) {
-    let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if !folders.contains(&folder) {
-        folders.push(folder);
-    }
-}
-
 impl Environment {
-    /// The environment of this process, with the folders of [`add_folder`].
+    /// The environment of this process, without further folders.
     pub fn current(engine: Engine) -> Self {
         Self {
             library: env::var_os(engine.variable()).filter(|value| !value.is_empty()),
-            folders: FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            folders: Vec::new(),
             cuda: Some(PathBuf::from("/usr/local")),
             rocm: crate::Environment::current(),
         }
