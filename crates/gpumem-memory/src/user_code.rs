@@ -10,6 +10,7 @@ pub(crate) fn mark(mark: &'static LocalKey<Cell<bool>>) -> Marked {
 }
 
 /// Restores the earlier mark of the thread.
+#[derive(Debug)]
 pub(crate) struct Marked {
     mark: &'static LocalKey<Cell<bool>>,
     outer: bool,

@@ -317,9 +317,10 @@ enum FreeOutcome<B: Backend> {
     InUse(DeferredFree<B>),
 }
 
-/// Frees one item, or returns it if it is still in use and `wait` is not allowed. That runs code of the user: the drop
+/// Frees one item, or returns it if it is still in use and this thread is not to wait, or may not. That runs code of the user: the drop
 /// of an owner, and memory resources. A panic in it is an error of that item alone.
 fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
+    let wait = wait && blocking::may_block("flush").is_ok();
     user_code::run(|| try_give_back(core, pending, wait)).unwrap_or_else(|message| {
         let kind =
             ErrorKind::UserCodePanicked { what: "the drop of a value that a device has used", message };

@@ -50,7 +50,8 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     /// Whether the resource may give memory back to the driver on the way to serving the request: not inside
     /// `defer_cleanup`, and not in a callback.
     pub fn may_free(&self) -> bool {
-        !self.core.deferred_frees.is_deferred() && crate::blocking::may_block(self.operation).is_ok()
+        !self.core.deferred_frees.is_deferred()
+            && crate::blocking::check_outside_callback(self.operation).is_ok()
     }
 
     /// The stream that may get a block with its own pending uses: its later work runs after them.
@@ -364,6 +365,8 @@ pub struct MemoryStatistics {
 /// * A block is returned to the resource that allocated it, once. A block of another one is refused, as is one of
 ///   another device or from before a reset: [`recycle`](Self::recycle) returns it, [`deallocate`](Self::deallocate) is
 ///   an error.
+/// * While a pool grows from it, a resource waits for no device, and for no thread that may take memory from that pool. The device's own
+///   work may be waiting for the pool: every wait for it there is refused as [`Unsupported`](ErrorKind::Unsupported).
 pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// The word for it in reports.
     fn name(&self) -> &'static str;

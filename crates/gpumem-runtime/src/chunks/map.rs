@@ -7,7 +7,7 @@ use crate::{
     transfer::{ArrayRef, abort},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, NotRecorded, Result};
-use gpumem_memory::may_block;
+use gpumem_memory::{may_block, memory::check_outside_resource};
 use ndarray::Dimension;
 use std::{
     ops::Range,
@@ -41,7 +41,8 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// Returns [`ShapeMismatch`](LayoutError::ShapeMismatch) before anything moves if `output` has another number of rows than
     /// `input`. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, and
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread for the downloads.
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, and if the system has no thread for the
+    /// downloads.
     ///
     /// Otherwise returns the error of the first chunk that fails: of its upload, as for [`chunks`](Self::chunks), of `work`, or of
     /// its download, for which a returned array of another shape is a `ShapeMismatch`. `output` has the chunks before it, and later
@@ -60,6 +61,8 @@ impl<B: Backend> Device<B> {
     {
         let core = self.core();
         may_block(OPERATION)?;
+        // Other threads take part, which a resource would have to serve meanwhile.
+        check_outside_resource(OPERATION).map_err(|error| core.place(error))?;
         if self.recording().is_some() {
             return Err(core.not_recordable(OPERATION, NotRecorded::Wait));
         }

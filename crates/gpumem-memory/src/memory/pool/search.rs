@@ -1,7 +1,7 @@
 //! Serves requests that the free lists cannot serve at once.
 
 use super::{CachedBlock, FreeBlock, MemoryBlock, MemoryRequest, Pool, turns::Turn};
-use crate::memory::pending_accesses::PendingAccesses;
+use crate::{blocking::may_block, memory::pending_accesses::PendingAccesses};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, Result};
 
 impl<B: Backend> Pool<B> {
@@ -44,13 +44,12 @@ impl<B: Backend> Pool<B> {
         }
         // One request to upstream at a time, so that two threads do not request memory for the same need. The allocator is
         // not locked then.
-        let Some(turn) = Turn::take(self) else {
-            let what = "taking memory from a pool inside a memory resource that the pool grows from";
-            return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
-        };
-        // Another thread may have grown the pool, or given something back, meanwhile.
-        let grown = take().map_or_else(|| self.grow(request, local_cache), |block| Ok(Some(block)));
-        drop(turn);
+        let grown = Turn::take(self, request.operation).map_err(|error| request.core.place(error)).and_then(
+            |_turn| {
+                // Another thread may have grown the pool, or given something back, meanwhile.
+                take().map_or_else(|| self.grow(request, local_cache), |block| Ok(Some(block)))
+            },
+        );
         if let Ok(Some(block)) = grown {
             return Ok(block);
         }
@@ -87,7 +86,8 @@ impl<B: Backend> Pool<B> {
 
     /// Returns a block that was in flight, after waiting for its uses.
     fn take_and_wait(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Option<MemoryBlock<B>> {
-        if !request.may_free() {
+        // Not while another pool grows from this one: the request is repeated when that is over.
+        if !request.may_free() || may_block(request.operation).is_err() {
             return None;
         }
         let (bytes, align) = (request.bytes as u64, request.align as u64);

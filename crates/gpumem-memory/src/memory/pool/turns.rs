@@ -1,10 +1,18 @@
 //! Who grows which pool: one thread at a time each, and no circle of threads that wait for each other.
 //!
 //! Upstream may be code of the user that takes memory from other pools, or from the one that grows. A thread that would wait for
-//! itself, through whatever pools and threads, does not wait: it gets no turn.
+//! itself, through whatever pools and threads, does not wait: it gets no turn. Nor does a callback or a kernel's body: the thread that
+//! grows may be waiting for it, in the driver.
+//!
+//! In turn a thread that grows a pool waits for no device ([`may_block`](crate::blocking::may_block)): its work may be waiting for the
+//! pool.
 
-use crate::sync::{PlainMutex, Rank};
-use gpumem_core::process::PerProcess;
+use crate::{
+    blocking::{self, check_outside_callback},
+    sync::{PlainMutex, Rank},
+    user_code::Marked,
+};
+use gpumem_core::{Error, ErrorKind, Result, process::PerProcess};
 use parking_lot::Condvar;
 use std::thread::{self, ThreadId};
 
@@ -50,11 +58,12 @@ impl Turns {
 #[derive(Debug)]
 pub(super) struct Turn {
     pool: usize,
+    _growing: Marked,
 }
 
 impl Turn {
-    /// Waits until no other thread grows the pool. `None` if that would never be.
-    pub(super) fn take<T>(pool: &T) -> Option<Self> {
+    /// Waits until no other thread grows the pool. An error if that would never be, or where the thread may not wait.
+    pub(super) fn take<T>(pool: &T, operation: &'static str) -> Result<Self> {
         let (pool, own) = (std::ptr::from_ref(pool).addr(), thread::current().id());
         let turns = TURNS.get();
         // One lock for all pools of the process: who waits for whom is seen as a whole.
@@ -62,15 +71,17 @@ impl Turn {
         while let Some(grower) = state.grower(pool) {
             // Upstream of that pool may call this one: then the wait would have no end.
             if state.waits_for(grower, own) {
-                return None;
+                let what = "taking memory from a pool inside a memory resource that the pool grows from";
+                return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
             }
+            check_outside_callback(operation)?;
             state.waiting.push((own, pool));
             // Not while a pool is locked: `search` has unlocked its own before.
             state.wait(&turns.ended);
             state.waiting.retain(|(thread, _)| *thread != own);
         }
         state.growing.push((pool, own));
-        Some(Self { pool })
+        Ok(Self { pool, _growing: blocking::growing() })
     }
 }
 

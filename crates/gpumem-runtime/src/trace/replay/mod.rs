@@ -5,7 +5,7 @@ mod run;
 use super::{Trace, TraceError, TraceEventKind, TraceKind};
 use crate::Device;
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, NotRecorded, Result};
-use gpumem_memory::memory::MemoryResource;
+use gpumem_memory::memory::{MemoryResource, check_outside_resource};
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 /// The parts of a trace that are replayed.
@@ -141,8 +141,8 @@ impl<B: Backend> Device<B> {
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a trace that contradicts itself
     /// ([`check`](Trace::check)), [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable) in the recording of a graph, the error of
     /// `resource`, [`Driver`](gpumem_core::ErrorKind::Driver) if a stream
-    /// cannot be made, and [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread for each
-    /// one of the trace. Requests and uses that fail are counted instead.
+    /// cannot be made, and [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, and if the system has
+    /// no thread for each one of the trace. Requests and uses that fail are counted instead.
     pub fn replay_memory(
         &self,
         trace: &Trace,
@@ -151,6 +151,7 @@ impl<B: Backend> Device<B> {
     ) -> Result<ReplayReport> {
         let operation = "replay";
         gpumem_memory::may_block(operation)?;
+        check_outside_resource(operation).map_err(|error| self.core().place(error))?;
         if self.recording().is_some() {
             return Err(self.core().not_recordable(operation, NotRecorded::Wait));
         }
