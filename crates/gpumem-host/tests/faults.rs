@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use gpumem_core::{
     DeviceBuffer, DriverDevice, DriverModule, Error, ErrorKind, Event as _, EventOptions, FailedSubmissions,
-    KernelArguments, KernelSource, LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space,
+    Failure, KernelArguments, KernelSource, LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space,
     Stream as _, StreamOptions, SubmissionId, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
@@ -235,6 +235,54 @@ fn failures_spread_to_work_that_uses_the_data() {
             release(&device, buffer);
         }
     }
+}
+
+/// Bytes that a call of the host has torn.
+fn tear(stream: &gpumem_host::Stream, torn: MemoryUse) {
+    let failure = Arc::new(Failure::new("upload", "here", "it was cancelled"));
+    // SAFETY: as in `uses`.
+    uses(&[torn], || unsafe { stream.poison(&[torn], &failure) }.unwrap());
+}
+
+#[test]
+fn torn_bytes_are_poisoned_in_their_turn_and_fail_no_wait() {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1 << 50);
+    for device in both() {
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (stream, buffer) = (stream(&device), allocate(&device, 64));
+        let all = used(number, &buffer, true);
+        let (seen, before) = (Arc::new(Mutex::new(None)), all);
+        let look = Arc::clone(&seen);
+        let body = kernel(&device, move |_| {
+            *look.lock().unwrap() = Some(POISONED.find(&before).is_none());
+            Ok(())
+        });
+        launch(&stream, &body).unwrap();
+        uses(&[all], || fill(&stream, &buffer, 7));
+        tear(&stream, all);
+        stream.synchronize().expect("the call that failed has told it");
+        assert_eq!(*seen.lock().unwrap(), Some(true), "earlier work is not refused");
+        let (bytes, failure) = POISONED.find(&all).expect("earlier work does not clear it");
+        assert_eq!((bytes, &*failure.work), (all.range(), "upload"));
+        assert_eq!(device.counters().faults, 0);
+        uses(&[all], || fill(&stream, &buffer, 9));
+        stream.synchronize().unwrap();
+        assert!(POISONED.find(&all).is_none());
+        release(&device, buffer);
+    }
+    // What is still to come when the device is lost.
+    let device = adversarial(1);
+    let (stream, buffer) = (stream(&device), allocate(&device, 64));
+    let all = used(1 << 51, &buffer, true);
+    uses(&[all], || fill(&stream, &buffer, 7));
+    tear(&stream, all);
+    device.lose("the test");
+    assert!(POISONED.find(&all).is_some_and(|(bytes, _)| bytes == all.range()));
+    let failure = Arc::new(Failure::new("upload", "here", "it was cancelled"));
+    // SAFETY: as in `uses`.
+    let refused = unsafe { stream.poison(&[all], &failure) }.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::DeviceLost { .. }), "{refused}");
+    clear(&all);
 }
 
 #[test]
