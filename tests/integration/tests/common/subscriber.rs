@@ -23,6 +23,7 @@ impl<F: Fn() + Send + Sync + 'static> Subscriber for OnEvent<F> {
 }
 
 /// Panics, but not while its thread panics already: that would end the process.
+#[allow(clippy::panic, reason = "what a user may do")]
 pub(crate) fn panics() {
     if !thread::panicking() {
         panic::panic_any("the subscriber's");
