@@ -6,16 +6,52 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Runs code of the user. A panic does not go on from here.
+/// Runs code of the user. A panic does not go on from here. Builds with debug assertions panic if this thread holds a lock
+/// ([`note_lock`]): the code may ask for any.
 ///
 /// # Errors
 /// Returns the text of the panic.
 pub fn run<R>(code: impl FnOnce() -> R) -> Result<R, String> {
+    #[cfg(all(debug_assertions, not(loom)))]
+    locks::check();
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
         let message = message(&*panic).to_owned();
         discard(panic);
         message
     })
+}
+
+/// Notes that this thread has taken, or has released, a lock under which no code of the user may run. Only builds with debug
+/// assertions count these locks.
+#[inline(always)]
+pub fn note_lock(is_taken: bool) {
+    #[cfg(all(debug_assertions, not(loom)))]
+    locks::note(is_taken);
+    #[cfg(not(all(debug_assertions, not(loom))))]
+    let _ = is_taken;
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+mod locks {
+    use std::cell::Cell;
+
+    thread_local! {
+        static HELD: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn note(is_taken: bool) {
+        let change = |held: usize| if is_taken { held + 1 } else { held.saturating_sub(1) };
+        let _ = HELD.try_with(|held| held.set(change(held.get())));
+    }
+
+    #[allow(clippy::panic, reason = "the user's code could wait for ever; only builds for tests look")]
+    pub(super) fn check() {
+        let held = HELD.try_with(Cell::get).unwrap_or_default();
+        // A second panic would end the process before the first is told.
+        if held > 0 && !std::thread::panicking() {
+            panic!("code of the user would run under {held} locks of the library");
+        }
+    }
 }
 
 /// Drops a panic's payload. That runs code of the user again, which may panic in turn: the second payload is leaked.
@@ -54,6 +90,16 @@ mod tests {
                 panic_any(Bomb(self.0 - 1));
             }
         }
+    }
+
+    #[test]
+    #[cfg(all(debug_assertions, not(loom)))]
+    fn no_code_runs_under_a_lock() {
+        super::note_lock(true);
+        let refused = std::panic::catch_unwind(|| run(|| 3));
+        super::note_lock(false);
+        assert!(refused.is_err());
+        assert_eq!(run(|| 3), Ok(3));
     }
 
     #[test]

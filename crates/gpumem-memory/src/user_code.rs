@@ -1,5 +1,7 @@
 //! Code of the user that the library runs: a panic in it ends there.
 
+#[cfg(debug_assertions)]
+pub(crate) use gpumem_core::user_code::note_lock;
 pub use gpumem_core::user_code::run;
 use std::{cell::Cell, thread::LocalKey};
 

@@ -4,7 +4,10 @@ use super::{Engine, Queue};
 use crate::sync::{lock, sleep};
 use gpumem_core::HostFunction;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +23,8 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     work: Condvar,
     most: usize,
+    /// Whether a refusal is noted. Relaxed: a hint, which is nearly always false.
+    is_refused: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -31,11 +36,24 @@ struct State {
     /// Wake-ups under way.
     calls: usize,
     closed: bool,
+    /// Why the system has refused a thread, until a wait tells it.
+    refused: Option<String>,
 }
 
 impl Pool {
     pub(crate) fn new(most: usize) -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), most }
+        Self { state: Mutex::default(), work: Condvar::new(), most, is_refused: AtomicBool::new(false) }
+    }
+
+    /// Tells that the system has refused a thread. The caller holds no lock: a subscriber is code of the user.
+    pub(crate) fn tell_refusal(&self) {
+        if self.is_refused.load(Ordering::Relaxed) {
+            self.is_refused.store(false, Ordering::Relaxed);
+            let refused = lock(&self.state).refused.take();
+            if let Some(why) = refused {
+                gpumem_core::tell!(warn: "no worker thread could be started: {why}");
+            }
+        }
     }
 
     /// Gives a stream to the workers.
@@ -68,9 +86,11 @@ impl Pool {
             engine.counters().workers.down();
             let mut state = lock(&self.state);
             state.alive -= 1;
+            // Told by a wait: the caller of this may hold locks.
+            state.refused = Some(why.to_string());
             let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
             drop(state);
-            gpumem_core::tell!(warn: "no worker thread could be started: {why}");
+            self.is_refused.store(true, Ordering::Relaxed);
             self.run_here(stranded);
         }
     }

@@ -185,6 +185,9 @@ impl Queue {
     /// Waits until the commands up to `submission` are done, and runs them meanwhile where no other thread
     /// does.
     pub(crate) fn wait_until(self: &Arc<Self>, submission: u64) {
+        if let Some(pool) = self.engine.pool() {
+            pool.tell_refusal();
+        }
         let mut spins = 0;
         while self.completed() < submission {
             if self.help(submission) {

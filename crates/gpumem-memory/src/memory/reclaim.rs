@@ -3,7 +3,7 @@
 use super::names::{current_name, unnamed};
 use crate::{
     memory::DeviceCore,
-    sync::{PlainMutex, Rank, check_unlocked},
+    sync::{PlainMutex, Rank},
     user_code::{self, mark},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind};
@@ -79,7 +79,6 @@ impl ReclaimHooks {
 /// Asks a hook, unless it has been removed. A panic is queued, and is no reason to repeat the request.
 pub(super) fn ask<B: Backend>(core: &DeviceCore<B>, hook: &Weak<Hook>, need: &Exhausted) -> bool {
     let Some(hook) = hook.upgrade() else { return false };
-    check_unlocked();
     let _inside = mark(&IS_INSIDE);
     // What it allocates is not for the name of the request.
     let asked = user_code::run(|| unnamed(|| hook(need)));

@@ -7,7 +7,7 @@ mod rank;
 #[cfg(all(debug_assertions, not(loom)))]
 mod tests;
 
-pub(crate) use rank::{Rank, check_unlocked};
+pub(crate) use rank::Rank;
 
 use rank::{Held, Place};
 use std::ops::{Deref, DerefMut};
