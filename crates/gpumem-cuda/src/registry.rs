@@ -37,18 +37,21 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<CudaDevice> {
     let devices = devices()?;
     let ordinal = selector.choose(NAME, &devices)?;
     let driver = probe::driver(OPERATION)?;
-    let mut open = OPEN.lock();
-    if let Some(device) = open.get(&ordinal) {
-        return Ok(device.clone());
+    let known = OPEN.lock().get(&ordinal).cloned();
+    if let Some(device) = known {
+        return Ok(device);
     }
+    // Without the lock: a subscriber may hear of a failure.
     let handle = info::handle(&driver.api, ordinal).map_err(|status| status.error(OPERATION))?;
     let retained = Retained::new(&driver.api, handle).map_err(|status| status.error(OPERATION))?;
     let info = devices.into_iter().nth(ordinal);
     let device = finish(driver, handle, info, retained.context, false)?;
-    // From here on the count belongs to the device.
-    std::mem::forget(retained);
-    open.insert(ordinal, device.clone());
-    Ok(device)
+    let first = OPEN.lock().entry(ordinal).or_insert_with(|| device.clone()).clone();
+    if first.is(&device) {
+        // From here on the count belongs to the device. Of two threads that open it at once, the later one gives its own back.
+        std::mem::forget(retained);
+    }
+    Ok(first)
 }
 
 /// Wraps a context of another library. Where it is the primary context of an open device, the result is that device.

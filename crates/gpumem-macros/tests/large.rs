@@ -123,7 +123,7 @@ fn six(y: Own<f32>) {
 }
 
 #[test]
-fn variables_have_the_stack_of_a_worker_whoever_waits() {
+fn variables_have_the_stack_of_a_worker_on_any_thread() {
     // A thread as Rust starts it. It waits for each launch, and would run some of them.
     let waits = || {
         let device = Device::open("host").unwrap();

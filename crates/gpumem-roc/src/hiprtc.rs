@@ -8,7 +8,7 @@ use gpumem_sys::{
 };
 use parking_lot::Mutex;
 use std::{
-    ffi::{CString, c_char, c_int},
+    ffi::{CStr, CString, c_char, c_int},
     ptr::null_mut,
 };
 
@@ -36,28 +36,18 @@ pub(crate) fn compile(source: &str, isa: &str, compile_options: &CompileOptions)
         .iter()
         .map(|flag| c_string(flag, "an option has a zero byte in it"))
         .collect::<Result<_>>()?;
-    let mut options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
 
-    let _alone = COMPILER.get().lock();
-    // Destroyed before the next one may compile.
+    let alone = COMPILER.get().lock();
     let mut program = Program { api, raw: null_mut() };
-    // SAFETY: the source ends with a zero; there are no headers, and hipRTC reads none; the program outlives neither.
-    let created = unsafe {
-        api.hiprtcCreateProgram(
-            &mut program.raw,
-            source.as_ptr(),
-            c"gpumem.hip".as_ptr(),
-            0,
-            null_mut(),
-            null_mut(),
-        )
-    };
-    check(created, String::new)?;
-    let count = c_int::try_from(options.len()).map_err(|_| build("there are too many options".to_owned()))?;
-    // SAFETY: the program is alive; there are `count` options, each ended by a zero, none of which hipRTC writes.
-    let compiled = unsafe { api.hiprtcCompileProgram(program.raw, count, options.as_mut_ptr()) };
-    check(compiled, || program.log())?;
-    program.code()
+    let compiled = program.compile(&source, &options);
+    // Before the next one may compile.
+    let destroyed = program.destroy();
+    drop(alone);
+    // Without the lock: a subscriber may compile.
+    if let Err(answer) = destroyed {
+        gpumem_core::tell!(warn: "a hipRTC program could not be destroyed: {answer}");
+    }
+    compiled
 }
 
 /// Compiles for an architecture by its name; this machine needs no such device. `text` returns the source for a wave
@@ -145,6 +135,29 @@ struct Program {
 }
 
 impl Program {
+    /// Compiles a source into the program. The caller is alone.
+    fn compile(&mut self, source: &CStr, options: &[CString]) -> Result<Vec<u8>> {
+        let mut options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: the source ends with a zero; there are no headers, and hipRTC reads none; the program outlives neither.
+        let created = unsafe {
+            self.api.hiprtcCreateProgram(
+                &mut self.raw,
+                source.as_ptr(),
+                c"gpumem.hip".as_ptr(),
+                0,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        check(created, String::new)?;
+        let count =
+            c_int::try_from(options.len()).map_err(|_| build("there are too many options".to_owned()))?;
+        // SAFETY: the program is alive; there are `count` options, each ended by a zero, none of which hipRTC writes.
+        let compiled = unsafe { self.api.hiprtcCompileProgram(self.raw, count, options.as_mut_ptr()) };
+        check(compiled, || self.log())?;
+        self.code()
+    }
+
     /// The compiler's words, or nothing where it has none.
     fn log(&self) -> String {
         let mut bytes = 0;
@@ -163,6 +176,18 @@ impl Program {
         c_text::read(&log).trim_end().to_owned()
     }
 
+    /// Destroys the program. What hipRTC says, if it does not do so.
+    fn destroy(mut self) -> Result<(), String> {
+        if self.raw.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the program is ours and is not used again.
+        match unsafe { self.api.hiprtcDestroyProgram(&mut self.raw) } {
+            Ok(hiprtcResult::HIPRTC_SUCCESS) => Ok(()),
+            answer => Err(format!("{answer:?}")),
+        }
+    }
+
     fn code(&self) -> Result<Vec<u8>> {
         let mut bytes = 0;
         // SAFETY: the program is compiled; a place for a size.
@@ -173,18 +198,6 @@ impl Program {
             self.log()
         })?;
         Ok(code)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        if !self.raw.is_null() {
-            // SAFETY: the program is ours and is not used again.
-            let answer = unsafe { self.api.hiprtcDestroyProgram(&mut self.raw) };
-            if answer != Ok(hiprtcResult::HIPRTC_SUCCESS) {
-                gpumem_core::tell!(warn: "a hipRTC program could not be destroyed: {answer:?}");
-            }
-        }
     }
 }
 

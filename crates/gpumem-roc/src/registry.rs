@@ -31,10 +31,11 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let devices = devices(OPERATION)?;
     let ordinal = selector.choose(NAME, &devices)?;
     let driver: &'static Driver = probe::driver(OPERATION)?;
-    let mut open = OPEN.lock();
-    if let Some(device) = open.get(&ordinal) {
-        return Ok(device.clone());
+    let known = OPEN.lock().get(&ordinal).cloned();
+    if let Some(device) = known {
+        return Ok(device);
     }
+    // Without the lock: a subscriber may hear of a failure.
     let failed = |status: Status| status.error(OPERATION);
     let info = devices.into_iter().nth(ordinal).ok_or_else(|| failed(Status::NO_DEVICE))?;
     let handle = info::handle(ordinal).map_err(failed)?;
@@ -44,6 +45,7 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     capabilities.strided_copy = hiprtc::serves(&isa);
     capabilities.collective_library = Some(CollectiveLibrary::Rccl);
     let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits });
-    open.insert(ordinal, device.clone());
-    Ok(device)
+    // Of two threads that open it at once, the first one's is kept.
+    let first = OPEN.lock().entry(ordinal).or_insert(device).clone();
+    Ok(first)
 }

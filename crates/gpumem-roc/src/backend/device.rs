@@ -57,22 +57,28 @@ unsafe impl DriverDevice<Roc> for RocDevice {
         let hip = self.hip();
         let _current = Current::enter(hip, self.inner().handle).map_err(|status| status.error(OPERATION))?;
         self.inner().generation.fetch_add(1, Ordering::AcqRel);
-        let _turn = self.enqueue_lock().alone();
+        let turn = self.enqueue_lock().alone();
         // Work that is under way must be over before its memory goes; on a lost device there is none.
         // SAFETY: the device is current.
         let waited = Status::from(unsafe { hip.hipDeviceSynchronize() });
         let held = std::mem::take(&mut *self.inner().held.lock());
+        let mut refused = Vec::new();
         for held in held {
             // SAFETY: the caller uses nothing of the device any more, and the note says which kind of handle it is.
             let status = unsafe { device::give_back(hip, held) };
             if !status.is_success() {
-                gpumem_core::tell!(warn: "{held:?} could not be released in a reset: {status}");
+                refused.push((held, status));
             }
         }
         self.inner().peers.lock().clear();
         // SAFETY: as above.
         let status = Status::from(unsafe { hip.hipDeviceReset() });
         self.forget_last_error();
+        drop(turn);
+        // Without the lock: a subscriber may use a device.
+        for (held, status) in refused {
+            gpumem_core::tell!(warn: "{held:?} could not be released in a reset: {status}");
+        }
         if let Err(status) = status.ok().and_then(|()| if waited.is_sticky() { Err(waited) } else { Ok(()) })
         {
             // Some faults outlive a reset.
