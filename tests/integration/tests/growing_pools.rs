@@ -109,6 +109,20 @@ fn a_wait_for_work_that_takes_memory_is_refused() {
 }
 
 #[test]
+fn a_callback_takes_memory_while_another_thread_grows_the_pool() {
+    ends(|| {
+        let (device, _raw) = host(HostOptions::new());
+        let stream = device.stream().unwrap();
+        let taking = device.clone();
+        let (sender, receiver) = mpsc::channel();
+        while_growing(&device, move || {
+            stream.add_callback(move |_| sender.send(taking.uninit_array::<u32, _>(10)).unwrap()).unwrap();
+            drop(receiver.recv().unwrap().unwrap());
+        });
+    });
+}
+
+#[test]
 fn calls_of_several_threads_are_refused() {
     ends(|| {
         let (device, _raw) = host(HostOptions::new());

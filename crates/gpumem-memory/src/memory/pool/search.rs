@@ -42,8 +42,8 @@ impl<B: Backend> Pool<B> {
         if request.may_free() {
             self.keep_within_bounds();
         }
-        // One request to upstream at a time, so that two threads do not request memory for the same need. The allocator is
-        // not locked then.
+        // One request to upstream at a time where threads may wait, so that two of them do not request memory for the same need. The
+        // allocator is not locked then.
         let grown = Turn::take(self, request.operation).map_err(|error| request.core.place(error)).and_then(
             |_turn| {
                 // Another thread may have grown the pool, or given something back, meanwhile.

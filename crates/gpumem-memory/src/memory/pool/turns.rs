@@ -1,8 +1,8 @@
 //! Who grows which pool: one thread at a time each, and no circle of threads that wait for each other.
 //!
 //! Upstream may be code of the user that takes memory from other pools, or from the one that grows. A thread that would wait for
-//! itself, through whatever pools and threads, does not wait: it gets no turn. Nor does a callback or a kernel's body: the thread that
-//! grows may be waiting for it, in the driver.
+//! itself, through whatever pools and threads, does not wait: it gets an error. A callback or a kernel's body does not wait either,
+//! as the thread that grows may be waiting for it, in the driver: it grows the pool beside that thread.
 //!
 //! In turn a thread that grows a pool waits for no device ([`may_block`](crate::blocking::may_block)): its work may be waiting for the
 //! pool.
@@ -62,8 +62,8 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Waits until no other thread grows the pool. An error if that would never be, or where the thread may not wait.
-    pub(super) fn take<T>(pool: &T, operation: &'static str) -> Result<Self> {
+    /// Waits until no other thread grows the pool. An error if that would never be, and `None` where the thread may not wait.
+    pub(super) fn take<T>(pool: &T, operation: &'static str) -> Result<Option<Self>> {
         let (pool, own) = (std::ptr::from_ref(pool).addr(), thread::current().id());
         let turns = TURNS.get();
         // One lock for all pools of the process: who waits for whom is seen as a whole.
@@ -74,14 +74,16 @@ impl Turn {
                 let what = "taking memory from a pool inside a memory resource that the pool grows from";
                 return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
             }
-            check_outside_callback(operation)?;
+            if check_outside_callback(operation).is_err() {
+                return Ok(None);
+            }
             state.waiting.push((own, pool));
             // Not while a pool is locked: `search` has unlocked its own before.
             state.wait(&turns.ended);
             state.waiting.retain(|(thread, _)| *thread != own);
         }
         state.growing.push((pool, own));
-        Ok(Self { pool, _growing: blocking::growing() })
+        Ok(Some(Self { pool, _growing: blocking::growing() }))
     }
 }
 
