@@ -31,6 +31,14 @@ pub fn note_lock(is_taken: bool) {
     let _ = is_taken;
 }
 
+/// Runs work that a device would run on a thread of its own: the locks of this thread are not those of that work.
+#[inline(always)]
+pub fn as_another_thread<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(all(debug_assertions, not(loom)))]
+    let _restored = locks::without_any();
+    work()
+}
+
 #[cfg(all(debug_assertions, not(loom)))]
 mod locks {
     use std::cell::Cell;
@@ -42,6 +50,19 @@ mod locks {
     pub(super) fn note(is_taken: bool) {
         let change = |held: usize| if is_taken { held + 1 } else { held.saturating_sub(1) };
         let _ = HELD.try_with(|held| held.set(change(held.get())));
+    }
+
+    /// Restores the number of locks at the end.
+    pub(super) struct Restored(usize);
+
+    pub(super) fn without_any() -> Restored {
+        Restored(HELD.try_with(|held| held.replace(0)).unwrap_or_default())
+    }
+
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            let _ = HELD.try_with(|held| held.set(self.0));
+        }
     }
 
     #[allow(clippy::panic, reason = "the user's code could wait for ever; only builds for tests look")]
@@ -100,6 +121,10 @@ mod tests {
         super::note_lock(false);
         assert!(refused.is_err());
         assert_eq!(run(|| 3), Ok(3));
+        super::note_lock(true);
+        assert_eq!(super::as_another_thread(|| run(|| 3)), Ok(3));
+        assert!(std::panic::catch_unwind(|| run(|| 3)).is_err());
+        super::note_lock(false);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::process::Adversary;
 use crate::sync::lock;
+use gpumem_core::user_code;
 use std::sync::Arc;
 
 /// Most steps that the trace holds.
@@ -194,7 +195,8 @@ impl Deterministic {
 impl Piece {
     fn run(self) {
         let Self { queue, part, fault } = self;
-        let outcome = queue.execute(part, fault);
+        // A call of the host is about to enqueue, and may hold locks for that.
+        let outcome = user_code::as_another_thread(|| queue.execute(part, fault));
         let is_over = matches!(outcome, Outcome::Over(_));
         let mut state = lock(&queue.state);
         let aftermath = queue.give_back(&mut state, outcome);
