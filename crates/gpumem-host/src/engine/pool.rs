@@ -95,11 +95,11 @@ impl Pool {
         }
     }
 
-    /// Without a single worker the work is done here: late is better than never. Kernels are left to calls that wait or query,
-    /// as the caller may hold locks, which their bodies may ask for.
+    /// Without a single worker the work is done here: late is better than never. Kernels and futures are left to calls that wait or
+    /// query, as the caller may hold locks, which their code may ask for.
     fn run_here(&self, stranded: VecDeque<Arc<Queue>>) {
         for queue in stranded {
-            if queue.run_without_kernels() {
+            if queue.run_without_user_code() {
                 lock(&self.state).ready.push_back(queue);
             }
         }
@@ -144,7 +144,8 @@ impl Pool {
         lock(&self.state).alive == 0
     }
 
-    /// Lets the workers end when no work is left. Later work still finds or starts one. What is left to no worker runs here, but for kernels.
+    /// Lets the workers end when no work is left. Later work still finds or starts one. What is left to no worker runs here,
+    /// but for code of the user.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;

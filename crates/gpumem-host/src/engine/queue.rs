@@ -4,7 +4,7 @@
 //! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
 //! in the list of the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Fault, Item, Sides};
+use super::{Command, Engine, Fault, Item, Sides, run::Leaves};
 use crate::error;
 use crate::sync::lock;
 use gpumem_core::{Error, FailedSubmissions, MemoryUses, SubmissionId};
@@ -302,7 +302,16 @@ impl Queue {
 impl State {
     /// Whether the first command is a kernel, whose body is code of the user.
     pub(crate) fn is_kernel_next(&self) -> bool {
-        matches!(self.pending.front(), Some(Item { command: Command::Launch(_), .. }))
+        self.is_next_left(Leaves::Kernels)
+    }
+
+    /// Whether a thread leaves the first command to others.
+    pub(super) fn is_next_left(&self, leaves: Leaves) -> bool {
+        match self.pending.front().map(|item| &item.command) {
+            Some(Command::Launch(_)) => leaves != Leaves::Nothing,
+            Some(Command::Future(_)) => leaves == Leaves::UserCode,
+            _ => false,
+        }
     }
 
     /// Whether the queue is to be put on the workers' list. Says so to one caller only.

@@ -31,8 +31,18 @@ pub(crate) enum Ran {
     Waits(Mark),
     /// The first command is a future that waits to be woken.
     Parked,
-    /// The first command is a kernel, which must not run now.
-    Kernel,
+    /// The first command is left to others.
+    Left,
+}
+
+/// What a thread that runs a stream leaves to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    Nothing,
+    /// Kernels, which need more stack than this thread has.
+    Kernels,
+    /// Kernels and futures, which are code of the user: this thread may hold locks that they ask for.
+    UserCode,
 }
 
 impl Queue {
@@ -111,16 +121,16 @@ impl Queue {
     /// Runs commands up to the submission index `until`, at most `budget` of them. A thread that waits leaves kernels to the workers
     /// where its stack has less room than theirs; without a single worker it runs them all the same.
     pub(crate) fn run(self: &Arc<Self>, until: u64, budget: usize, worker: bool) -> Ran {
-        let with_kernels = worker || stack::has_room() || self.engine.pool().is_none_or(Pool::has_no_worker);
-        self.run_some(until, budget, worker, with_kernels)
+        let all = worker || stack::has_room() || self.engine.pool().is_none_or(Pool::has_no_worker);
+        self.run_some(until, budget, worker, if all { Leaves::Nothing } else { Leaves::Kernels })
     }
 
-    /// Runs all commands of a listed stream up to a kernel. Tells whether there is one: the stream is to be listed again.
-    pub(super) fn run_without_kernels(self: &Arc<Self>) -> bool {
-        matches!(self.run_some(u64::MAX, usize::MAX, true, false), Ran::Kernel)
+    /// Runs all commands of a listed stream up to code of the user. Tells whether there is some: the stream is to be listed again.
+    pub(super) fn run_without_user_code(self: &Arc<Self>) -> bool {
+        matches!(self.run_some(u64::MAX, usize::MAX, true, Leaves::UserCode), Ran::Left)
     }
 
-    fn run_some(self: &Arc<Self>, until: u64, mut budget: usize, worker: bool, with_kernels: bool) -> Ran {
+    fn run_some(self: &Arc<Self>, until: u64, mut budget: usize, worker: bool, leaves: Leaves) -> Ran {
         let mut state = lock(&self.state);
         if worker {
             state.listed = false;
@@ -140,10 +150,10 @@ impl Queue {
             if budget == 0 && !state.pending.is_empty() {
                 break Ran::Budget;
             }
-            if !with_kernels && state.is_kernel_next() {
+            if state.is_next_left(leaves) {
                 // The caller lists it; a thread that waits has it listed below, if no worker has it yet.
                 state.listed |= worker;
-                break Ran::Kernel;
+                break Ran::Left;
             }
             match self.next(&state) {
                 Next::Busy => return Ran::Busy,
@@ -226,7 +236,7 @@ impl Queue {
                 Ran::Waits(_) | Ran::Parked if link.queue.completed() != before => return true,
                 Ran::Waits(mark) => link = mark,
                 Ran::Parked => return self.engine.process().step_adversaries(),
-                Ran::Busy | Ran::Kernel => return false,
+                Ran::Busy | Ran::Left => return false,
             }
         }
     }
