@@ -28,6 +28,8 @@ mod index;
 mod json;
 mod load;
 mod npy;
+#[cfg(feature = "npz")]
+mod npz;
 mod python;
 mod safetensors;
 mod save;
@@ -37,6 +39,8 @@ pub use gpumem_runtime::{DataFile, FileView, NewFile};
 pub use index::safetensors_index;
 pub use load::LoadedTensors;
 pub use npy::{NpyFile, npy, npy_file};
+#[cfg(feature = "npz")]
+pub use npz::{Npz, npz};
 pub use safetensors::{SafeTensors, TensorInfo, safetensors};
 pub use save::{NamedTensor, named, save_npy, save_safetensors};
 

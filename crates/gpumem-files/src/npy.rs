@@ -4,7 +4,7 @@ use crate::{broken, fail, header, python, view};
 use gpumem_core::{DescriptorError, Element, FileError, FileFailure, Result};
 use gpumem_runtime::{DataFile, ElementType, FileView, Order};
 use ndarray::Dimension;
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Most bytes of a header: NumPy writes about a hundred.
@@ -37,7 +37,8 @@ pub fn npy<T: Element, D: Dimension>(path: impl AsRef<Path>) -> Result<FileView<
 pub struct NpyFile {
     file: DataFile,
     header: python::NpyHeader,
-    start: u64,
+    /// Where its elements are, and bytes after them.
+    elements: Range<u64>,
     element: ElementType,
 }
 
@@ -57,12 +58,18 @@ pub struct NpyFile {
 /// As for [`npy`], but for those about `T` and `D`, and about the end of the file.
 pub fn npy_file(path: impl AsRef<Path>) -> Result<NpyFile> {
     let file = DataFile::open(path).map_err(|error| error.in_operation(OPERATION))?;
-    let (header, start) = read(&file).map_err(|error| fail(OPERATION, error))?;
-    let element = element(&file, &header).map_err(|error| fail(OPERATION, error))?;
-    Ok(NpyFile { file, header, start, element })
+    let all = 0..file.len();
+    NpyFile::within(file, all)
 }
 
 impl NpyFile {
+    /// That in a part of a file.
+    pub(crate) fn within(file: DataFile, part: Range<u64>) -> Result<Self> {
+        let (header, start) = read(&file, &part).map_err(|error| fail(OPERATION, error))?;
+        let element = element(&file, &header).map_err(|error| fail(OPERATION, error))?;
+        Ok(Self { file, header, elements: start..part.end, element })
+    }
+
     /// The type of its elements.
     pub fn element_type(&self) -> ElementType {
         self.element
@@ -73,36 +80,47 @@ impl NpyFile {
     /// # Errors
     /// As for [`npy`].
     pub fn array<T: Element, D: Dimension>(&self) -> Result<FileView<T, D>> {
-        let Self { file, header, start, element } = self;
+        let Self { file, header, elements, element } = self;
         ElementType::check::<T>(*element).map_err(|_| {
             let (found, expected) = (header.descr.clone(), ElementType::of::<T>().to_string());
             fail(OPERATION, file.error(FileFailure::Element { tensor: String::new(), found, expected }))
         })?;
         let order = if header.fortran_order { Order::F } else { Order::C };
-        view(file, *start, &header.shape, order).map_err(|error| error.in_operation(OPERATION))
+        let view = view::<T, D>(file, elements.start, &header.shape, order)
+            .map_err(|error| error.in_operation(OPERATION))?;
+        let (wanted, found) =
+            (elements.start.saturating_add(view.layout().packed_bytes() as u64), elements.end);
+        match wanted <= found {
+            true => Ok(view),
+            false => Err(fail(OPERATION, file.error(FileFailure::Truncated { wanted, found }))),
+        }
     }
 }
 
 /// Reads the header, and where the elements begin.
-fn read(file: &DataFile) -> Result<(python::NpyHeader, u64), FileError> {
+fn read(file: &DataFile, part: &Range<u64>) -> Result<(python::NpyHeader, u64), FileError> {
     const SHORT: u64 = 10;
-    if file.len() < SHORT {
-        return Err(broken(file, 0, "it is too short for an npy file"));
+    let start = part.start;
+    if part.end.saturating_sub(start) < SHORT {
+        return Err(broken(file, start, "it is too short for an npy file"));
     }
-    let first = header::read(file, 0, ("the beginning", SHORT, SHORT))?;
+    let first = header::read(file, start, ("the beginning", SHORT, SHORT))?;
     let (Some(MAGIC), Some(&[major, minor, low, high])) = (first.get(..6), first.get(6..)) else {
-        return Err(broken(file, 0, "it does not begin as an npy file"));
+        return Err(broken(file, start, "it does not begin as an npy file"));
     };
     let (begin, length) = match (major, minor) {
-        (1, 0) => (SHORT, u64::from(u16::from_le_bytes([low, high]))),
+        (1, 0) => (start + SHORT, u64::from(u16::from_le_bytes([low, high]))),
         (2 | 3, 0) => {
-            let more = header::read(file, SHORT, ("the beginning", 2, 2))?;
+            let more = header::read(file, start + SHORT, ("the beginning", 2, 2))?;
             let [third, fourth] = more.try_into().unwrap_or_default();
-            (SHORT + 2, u64::from(u32::from_le_bytes([low, high, third, fourth])))
+            (start + SHORT + 2, u64::from(u32::from_le_bytes([low, high, third, fourth])))
         }
-        _ => return Err(broken(file, 6, "the version of the format is 1.0, 2.0 or 3.0")),
+        _ => return Err(broken(file, start + 6, "the version of the format is 1.0, 2.0 or 3.0")),
     };
     let text = header::read(file, begin, ("a header", length, MOST))?;
+    if begin.saturating_add(length) > part.end {
+        return Err(broken(file, begin, "the header ends behind the end of the file"));
+    }
     let header = python::parse(&text)
         .map_err(|wrong| broken(file, begin.saturating_add(wrong.at as u64), wrong.why))?;
     Ok((header, begin + length))

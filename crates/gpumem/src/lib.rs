@@ -69,6 +69,7 @@
 //! | `cuda` | NVIDIA GPUs | the driver, CUDA 12.0 or newer; NVRTC for kernels from source |
 //! | `roc` | AMD GPUs | ROCm 5.2 to 7 |
 //! | `collectives` | operations of several ranks | NCCL, RCCL or MPI; nothing within one process on `host` |
+//! | `npz` | NumPy's npz files (`files::npz`) | |
 //! | `cudarc` | exchange with that crate's slices, without a copy | |
 //!
 //! The conformance suite verifies `host` and `cuda` on every feature, `cuda` on H100 and H200, also under compute-sanitizer. It

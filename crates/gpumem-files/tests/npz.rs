@@ -1,0 +1,171 @@
+//! npz files: stored and compressed members are read, and archives that lie are typed errors before anything is allocated.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::{device, failure};
+use gpumem_core::{ErrorKind, FileFailure, LayoutError, Result};
+use gpumem_files::{Npz, npz};
+use ndarray::{Array2, Ix1, Ix2, ShapeBuilder, s};
+use std::{fs, io::Write, path::PathBuf};
+use tempfile::TempDir;
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+const METHODS: [CompressionMethod; 2] = [CompressionMethod::Stored, CompressionMethod::Deflated];
+
+/// An npy file of numbers from 0 on.
+fn npy(rows: usize, columns: usize, order: &str) -> Vec<u8> {
+    let header = format!("{{'descr': '<i4', 'fortran_order': {order}, 'shape': ({rows}, {columns}), }}");
+    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((length as u16).to_le_bytes());
+    bytes.extend(format!("{header:length$}").bytes());
+    bytes.extend((0..rows * columns).flat_map(|number| (number as i32).to_le_bytes()));
+    bytes
+}
+
+struct Scene(TempDir);
+
+impl Scene {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("x.npz")
+    }
+
+    /// An archive with these members.
+    fn write(&self, members: &[(&str, &[u8])], options: SimpleFileOptions) -> Npz {
+        let mut archive = ZipWriter::new(fs::File::create(self.path()).unwrap());
+        for (name, bytes) in members {
+            archive.start_file(*name, options).unwrap();
+            archive.write_all(bytes).unwrap();
+        }
+        archive.finish().unwrap();
+        npz(self.path()).unwrap()
+    }
+
+    /// Opens the archive with other bytes.
+    fn with(&self, change: impl FnOnce(&mut Vec<u8>)) -> Result<Npz> {
+        let mut bytes = fs::read(self.path()).unwrap();
+        change(&mut bytes);
+        fs::write(self.path(), bytes).unwrap();
+        npz(self.path())
+    }
+}
+
+fn options(method: CompressionMethod) -> SimpleFileOptions {
+    SimpleFileOptions::default().compression_method(method)
+}
+
+fn numbers(rows: usize, columns: usize) -> Array2<i32> {
+    Array2::from_shape_vec((rows, columns), (0..(rows * columns) as i32).collect()).unwrap()
+}
+
+#[test]
+fn members_are_read_whole_and_in_part() {
+    let (device, scene) = (device(), Scene::new());
+    for (method, large) in METHODS.into_iter().flat_map(|method| [(method, false), (method, true)]) {
+        // With `large`, the lengths of a member are those of zip64.
+        let options = options(method).large_file(large);
+        let (c, f, none) = (npy(300, 200, "False"), npy(3, 5, "True"), npy(0, 4, "False"));
+        let arrays = scene.write(
+            &[("c.npy", &c), ("f.npy", &f), ("none.npy", &none), ("notes.txt", b"of the author")],
+            options,
+        );
+        assert_eq!(arrays.names().collect::<Vec<_>>(), ["c", "f", "none"]);
+
+        let whole = arrays.array::<i32, Ix2>("c").unwrap();
+        assert_eq!(device.to_device(&whole).unwrap().copy_to_host().unwrap(), numbers(300, 200));
+        let part = device.to_device(&whole.slice(s![10..20, ..;3]).unwrap()).unwrap();
+        assert_eq!(part.copy_to_host().unwrap(), numbers(300, 200).slice(s![10..20, ..;3]));
+        let wanted = Array2::from_shape_vec((3, 5).f(), (0..15).collect()).unwrap();
+        let found = device.to_device(&arrays.array::<i32, Ix2>("f").unwrap()).unwrap();
+        assert_eq!(found.copy_to_host().unwrap(), wanted);
+        assert_eq!(arrays.array::<i32, Ix2>("none").unwrap().shape(), [0, 4]);
+
+        assert_eq!(arrays.member("c").unwrap().element_type().to_string(), "<i4");
+        assert!(matches!(
+            failure(&arrays.array::<f32, Ix2>("c").unwrap_err()),
+            FileFailure::Element { found, .. } if found == "<i4"
+        ));
+        assert!(matches!(
+            arrays.array::<i32, Ix1>("c").unwrap_err().kind(),
+            ErrorKind::Layout(LayoutError::RankMismatch { found: 2, expected: 1 })
+        ));
+        for missing in ["notes", "notes.txt", "c.npy", ""] {
+            let error = arrays.array::<i32, Ix2>(missing).unwrap_err();
+            assert!(matches!(failure(&error), FileFailure::NoSuchTensor { name } if name == missing));
+        }
+    }
+}
+
+#[test]
+fn a_view_outlives_its_archive() {
+    let (device, scene) = (device(), Scene::new());
+    for method in METHODS {
+        let view =
+            scene.write(&[("x.npy", &npy(20, 30, "False"))], options(method)).array::<i32, Ix2>("x").unwrap();
+        fs::remove_file(scene.path()).unwrap();
+        assert_eq!(device.to_device(&view).unwrap().copy_to_host().unwrap(), numbers(20, 30));
+    }
+}
+
+#[test]
+fn every_changed_bit_of_a_member_is_an_error() {
+    let scene = Scene::new();
+    for method in METHODS {
+        let _ = scene.write(&[("x.npy", &npy(4, 4, "False"))], options(method));
+        let good = fs::read(scene.path()).unwrap();
+        // Behind the local header of 30 bytes and the name.
+        let begin = 30 + "x.npy".len();
+        let central = good.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+        for at in begin..central {
+            let opened = scene.with(|bytes| {
+                bytes.clone_from(&good);
+                bytes[at] ^= 1 << (at % 8);
+            });
+            assert!(
+                matches!(
+                    failure(&opened.unwrap().member("x").unwrap_err()),
+                    FileFailure::Refused { .. } | FileFailure::Format { .. }
+                ),
+                "{method} {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn archives_that_lie_are_errors() {
+    let scene = Scene::new();
+    // An array that is longer than its member, within the archive.
+    let mut short = npy(100, 100, "False");
+    short.truncate(200);
+    let arrays = scene.write(&[("x.npy", &short), ("y.npy", &npy(200, 200, "False"))], options(METHODS[0]));
+    assert!(matches!(
+        failure(&arrays.array::<i32, Ix2>("x").unwrap_err()),
+        FileFailure::Truncated { wanted, found } if wanted > found
+    ));
+    // Every byte of the archive, changed: an error, or the same arrays.
+    let _ = scene.write(&[("x.npy", &npy(2, 2, "False"))], options(METHODS[1]));
+    let (good, device) = (fs::read(scene.path()).unwrap(), device());
+    for at in 0..good.len() {
+        for bit in [0, 3, 7] {
+            let opened = scene.with(|bytes| {
+                bytes.clone_from(&good);
+                bytes[at] ^= 1 << bit;
+            });
+            let view = opened.and_then(|arrays| arrays.array::<i32, Ix2>("x"));
+            let Ok(view) = view else { continue };
+            assert_eq!(device.to_device(&view).unwrap().copy_to_host().unwrap(), numbers(2, 2), "{at}");
+        }
+    }
+    for length in 0..good.len() {
+        let opened = scene.with(|bytes| *bytes = good[..length].to_vec());
+        assert!(opened.and_then(|arrays| arrays.member("x")).is_err(), "{length}");
+    }
+    assert!(matches!(npz(scene.0.path()).unwrap_err().kind(), ErrorKind::File(_)));
+    assert!(matches!(npz(scene.path().join("none")).unwrap_err().kind(), ErrorKind::File(_)));
+}
