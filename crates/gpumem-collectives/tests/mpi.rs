@@ -303,6 +303,21 @@ fn splits_of_two_threads_do_not_wait_for_each_other() {
     });
 }
 
+#[test]
+fn a_rank_that_took_no_part_in_a_split_takes_part_in_later_ones() {
+    under_mpi("a_rank_that_took_no_part_in_a_split_takes_part_in_later_ones", 3, |comm, stream| {
+        for without in 0..3 {
+            let part = comm.split((comm.rank() != without).then_some(0), 0).unwrap();
+            assert_eq!(part.as_ref().map(|part| part.size()), (comm.rank() != without).then_some(2));
+            // Each part is one of its own: nothing of an earlier one is met.
+            let Some(part) = part else { continue };
+            assert_eq!(part.all_reduce_scalar(&stream, without as i32, Sum).unwrap(), 2 * without as i32);
+        }
+        comm.on(&stream).barrier().unwrap();
+        stream.synchronize().unwrap();
+    });
+}
+
 /// Waits until the file of a test is there.
 fn wait_for(path: &std::path::Path) {
     let began = Instant::now();

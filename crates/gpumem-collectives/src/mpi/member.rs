@@ -252,11 +252,11 @@ impl Member {
             },
             (Stage::Move(staging), Work::Call(_)) => operation.conclude(Ok(staging.back())),
             (Stage::Split(exchange), Work::Split(request)) => {
+                // On all ranks alike, also on those that take no part: so they agree on the tag of this split and of later ones.
+                self.splits = (self.splits + 1) % start::SPLITS;
                 match request.said.part(exchange.back().theirs()) {
                     None => operation.answer(Ok(None)),
                     Some(ranks) => {
-                        // On all ranks alike, since all of them have come here: so they agree on the tag.
-                        self.splits = (self.splits + 1) % start::SPLITS;
                         self.partings.retain(|parting| parting.strong_count() > 0);
                         self.partings.push(operation.downgrade());
                         partings.push(Parting { operation, ranks, tag: start::FIRST_SPLIT + self.splits });
