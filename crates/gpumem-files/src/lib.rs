@@ -22,6 +22,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "npz")]
+mod archive;
 mod dtype;
 mod header;
 mod index;

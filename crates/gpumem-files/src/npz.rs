@@ -1,16 +1,22 @@
 //! NumPy's npz files: npy files in a zip archive.
 
-use crate::{NpyFile, broken, fail};
+use crate::{
+    NpyFile,
+    archive::{self, Member, STORED},
+    broken, fail,
+};
+use flate2::{CrcReader, read::DeflateDecoder};
 use gpumem_core::{Element, Error, FileError, FileFailure, Result};
 use gpumem_runtime::{DataFile, FileView};
 use ndarray::Dimension;
 use std::{
+    collections::BTreeMap,
     fmt,
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, Read},
     path::Path,
+    sync::Arc,
 };
 use tempfile::NamedTempFile;
-use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
 const OPERATION: &str = "npz";
 
@@ -21,7 +27,8 @@ const NPY: &str = ".npy";
 #[derive(Clone)]
 pub struct Npz {
     file: DataFile,
-    archive: ZipArchive<Reader>,
+    /// By name, with the place in the directory.
+    members: Arc<BTreeMap<String, (usize, Member)>>,
 }
 
 /// The arrays of an npz file. The directory of the archive is read.
@@ -48,15 +55,18 @@ pub struct Npz {
 /// Returns [`File`](gpumem_core::ErrorKind::File) if the file cannot be read, or is no zip archive.
 pub fn npz(path: impl AsRef<Path>) -> Result<Npz> {
     let file = DataFile::open(path).map_err(|error| error.in_operation(OPERATION))?;
-    let archive = ZipArchive::new(Reader { file: file.clone(), at: 0 }).map_err(|error| of(&file, error))?;
-    Ok(Npz { file, archive })
+    let members = archive::members(&file).map_err(|error| fail(OPERATION, error))?;
+    Ok(Npz { file, members: Arc::new(members) })
 }
 
 impl Npz {
-    /// The names of its arrays: of members that end with `.npy`, without that. Of two members of one name, the later one counts, as for
-    /// NumPy.
+    /// The names of its arrays, in the order of the archive's directory: of members that end with `.npy`, without that. Of two members
+    /// of one name, the later one counts, as for NumPy.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.archive.file_names().filter_map(|name| name.strip_suffix(NPY))
+        let names = self.members.iter().filter_map(|(name, (at, _))| Some((*at, name.strip_suffix(NPY)?)));
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| name)
     }
 
     /// The npy file of an array, of any elements. All of it is read once, and held against its checksum. A stored one then is a part of
@@ -67,33 +77,49 @@ impl Npz {
     /// deflate, its checksum or length is another one, or it cannot be read or unpacked. Otherwise as for
     /// [`npy_file`](crate::npy_file).
     pub fn member(&self, name: &str) -> Result<NpyFile> {
-        let mut archive = self.archive.clone();
-        let mut member = archive.by_name(&format!("{name}{NPY}")).map_err(|error| match error {
-            ZipError::FileNotFound => {
-                fail(OPERATION, self.file.error(FileFailure::NoSuchTensor { name: name.to_owned() }))
-            }
-            error => of(&self.file, error),
-        })?;
-        let bytes = member.size();
-        let start = member.data_start().unwrap_or_default();
-        let wrong = |why| fail(OPERATION, broken(&self.file, start, why));
-        let read = |result: io::Result<u64>| match result {
-            Ok(found) if found == bytes => Ok(()),
-            Ok(_) => Err(wrong("a member has another length than the archive says")),
-            Err(error) => Err(of(&self.file, ZipError::Io(error))),
-        };
-        if member.compression() == CompressionMethod::Stored {
-            read(io::copy(&mut member, &mut io::sink()))?;
-            return NpyFile::within(self.file.clone(), start..start.saturating_add(bytes));
+        let failed = |error| fail(OPERATION, error);
+        let (_, member) = self
+            .members
+            .get(&format!("{name}{NPY}"))
+            .ok_or_else(|| failed(self.file.error(FileFailure::NoSuchTensor { name: name.to_owned() })))?;
+        if let Some(refused) = member.refused(&self.file) {
+            return Err(failed(refused));
         }
-        let refused = |error: io::Error| fail(OPERATION, FileError::io(self.file.path(), &error));
+        let start = member.start(&self.file).map_err(failed)?;
+        let packed = Reader { file: self.file.clone(), at: start, end: start.saturating_add(member.packed) };
+        if member.method == STORED {
+            self.check(member, start, packed, &mut io::sink())?;
+            return NpyFile::within(self.file.clone(), start..start.saturating_add(member.bytes));
+        }
+        let refused = |error: io::Error| failed(FileError::io(self.file.path(), &error));
         let mut unpacked = NamedTempFile::new().map_err(refused)?;
-        // Not more than it says, whatever it unpacks to. The byte more shows that there is one.
-        read(io::copy(&mut member.by_ref().take(bytes.saturating_add(1)), &mut unpacked))?;
+        self.check(member, start, DeflateDecoder::new(packed), &mut unpacked)?;
         // Its name goes here; the file stays as long as it is open.
         let file = DataFile::open(unpacked.path()).map_err(|error| error.in_operation(OPERATION))?;
         let all = 0..file.len();
         NpyFile::within(file, all)
+    }
+
+    /// Reads a member, and holds it against its length and its checksum.
+    fn check(&self, member: &Member, start: u64, from: impl Read, into: &mut impl io::Write) -> Result<()> {
+        let wrong = |why| Err(fail(OPERATION, broken(&self.file, start, why)));
+        // Not more than it says, whatever it unpacks to. The byte more shows that there is one.
+        let mut from = CrcReader::new(from.take(member.bytes.saturating_add(1)));
+        match io::copy(&mut from, into) {
+            Err(error) => Err(self.unreadable(&error)),
+            Ok(found) if found != member.bytes => wrong("a member has another length than the archive says"),
+            Ok(_) if from.crc().sum() != member.checksum => wrong("a member has another checksum"),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// The system's errors have a number; those of unpacking, and of the file, have texts.
+    fn unreadable(&self, error: &io::Error) -> Error {
+        let failure = match error.raw_os_error() {
+            Some(_) => FileError::io(self.file.path(), error),
+            None => self.file.error(FileFailure::Refused { message: error.to_string() }),
+        };
+        fail(OPERATION, failure)
     }
 
     /// An array. Its bytes are read as [`member`](Self::member) says.
@@ -107,49 +133,26 @@ impl Npz {
 
 impl fmt::Debug for Npz {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Npz").field("path", &self.file.path()).field("members", &self.archive.len()).finish()
+        let Self { file, members } = self;
+        f.debug_struct("Npz").field("path", &file.path()).field("members", &members.len()).finish()
     }
 }
 
-/// The error of an archive.
-fn of(file: &DataFile, error: ZipError) -> Error {
-    let failure = match error {
-        // The system's own has a number; those of the archive's reader have texts.
-        ZipError::Io(error) if error.raw_os_error().is_some() => {
-            return fail(OPERATION, FileError::io(file.path(), &error));
-        }
-        ZipError::Io(error) => FileFailure::Refused { message: error.to_string() },
-        error => FileFailure::Refused { message: error.to_string() },
-    };
-    fail(OPERATION, file.error(failure))
-}
-
-/// A file from a place on.
-#[derive(Debug, Clone)]
+/// A part of the archive.
+#[derive(Debug)]
 struct Reader {
     file: DataFile,
     at: u64,
+    end: u64,
 }
 
 impl Read for Reader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = self.file.len().saturating_sub(self.at);
+        let left = self.end.min(self.file.len()).saturating_sub(self.at);
         let bytes = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let into = into.get_mut(..bytes).unwrap_or_default();
         self.file.read_at(self.at, into).map_err(io::Error::other)?;
         self.at += bytes as u64;
         Ok(bytes)
-    }
-}
-
-impl Seek for Reader {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.file.len().checked_add_signed(by),
-        };
-        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.at)
     }
 }

@@ -7,7 +7,11 @@ use common::{device, failure};
 use gpumem_core::{ErrorKind, FileFailure, LayoutError, Result};
 use gpumem_files::{Npz, npz};
 use ndarray::{Array2, Ix1, Ix2, ShapeBuilder, s};
-use std::{fs, io::Write, path::PathBuf};
+use std::{
+    fs,
+    io::{Seek, SeekFrom, Write},
+    path::PathBuf,
+};
 use tempfile::TempDir;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
@@ -168,4 +172,62 @@ fn archives_that_lie_are_errors() {
     }
     assert!(matches!(npz(scene.0.path()).unwrap_err().kind(), ErrorKind::File(_)));
     assert!(matches!(npz(scene.path().join("none")).unwrap_err().kind(), ErrorKind::File(_)));
+}
+
+/// An entry of a directory, of an empty member of this name.
+fn entry(name: &str) -> Vec<u8> {
+    let mut bytes = b"PK\x01\x02".to_vec();
+    bytes.resize(46, 0);
+    bytes[28] = name.len() as u8;
+    bytes.extend(name.bytes());
+    bytes
+}
+
+/// The end of a directory of so many members.
+fn end(members: u16, bytes: usize, start: usize) -> Vec<u8> {
+    let mut end = b"PK\x05\x06\0\0\0\0".to_vec();
+    end.extend([members.to_le_bytes(), members.to_le_bytes()].concat());
+    end.extend([(bytes as u32).to_le_bytes(), (start as u32).to_le_bytes(), [0; 4]].concat());
+    end.truncate(22);
+    end
+}
+
+#[test]
+fn opening_takes_no_longer_than_the_directory_is() {
+    let scene = Scene::new();
+    fs::write(scene.path(), []).unwrap();
+    let is_refused = |opened: Result<Npz>| {
+        let error = opened.unwrap_err();
+        assert!(
+            matches!(failure(&error), FileFailure::Format { .. } | FileFailure::TooLarge { .. }),
+            "{error}"
+        );
+    };
+    let directory: Vec<u8> = (0..60_000).flat_map(|number| entry(&format!("{number}.npy"))).collect();
+    // Each end is one, but for its directory: if one after the other were tried, each with all of it, it would take hours.
+    let ends = [&directory[..], &end(65_000, directory.len(), 0).repeat(2000)].concat();
+    is_refused(scene.with(|bytes| *bytes = ends));
+    is_refused(scene.with(|bytes| *bytes = end(1, 10, 0).repeat(100_000)));
+    is_refused(scene.with(|bytes| *bytes = [&directory[..], &end(59_999, directory.len(), 0)].concat()));
+    let whole = scene.with(|bytes| *bytes = [&directory[..], &end(60_000, directory.len(), 0)].concat());
+    assert_eq!(whole.unwrap().names().count(), 60_000);
+    // A file with a hole, whose end in 64 bits names more members than there is memory for.
+    let (length, members) = (1_u64 << 40, 1_u64 << 34);
+    let mut end_64 = b"PK\x06\x06".to_vec();
+    end_64.resize(24, 0);
+    end_64.extend([members, members, 46 * members, members].map(u64::to_le_bytes).concat());
+    let mut locator = b"PK\x06\x07\0\0\0\0".to_vec();
+    locator.extend([length.to_le_bytes().as_slice(), &[1, 0, 0, 0]].concat());
+    let file = fs::File::create(scene.path()).unwrap();
+    let tail = [end_64, locator, end(u16::MAX, u32::MAX as usize, u32::MAX as usize)].concat();
+    if file
+        .set_len(length)
+        .and_then(|()| (&file).seek(SeekFrom::End(0)))
+        .and_then(|_| (&file).write_all(&tail))
+        .is_err()
+    {
+        // Not every file system has so long files.
+        return;
+    }
+    is_refused(npz(scene.path()));
 }
