@@ -7,7 +7,9 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, InPlace, Max, Options, Sum};
+use gpumem_collectives::{
+    CollectiveCause, CollectiveState, Communicator, CommunicatorId, InPlace, Max, Options, Sum,
+};
 use gpumem_core::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -315,6 +317,30 @@ fn a_rank_that_took_no_part_in_a_split_takes_part_in_later_ones() {
         }
         comm.on(&stream).barrier().unwrap();
         stream.synchronize().unwrap();
+        assert!(
+            comm.recent().iter().all(|record| record.state == CollectiveState::Done),
+            "{:?}",
+            comm.recent()
+        );
+    });
+}
+
+#[test]
+fn a_rank_whose_stream_has_not_come_so_far_is_named() {
+    under_mpi("a_rank_whose_stream_has_not_come_so_far_is_named", 3, |comm, stream| {
+        let soon = again(&comm, &Options::new().timeout(Duration::from_secs(1)));
+        if comm.rank() == 1 {
+            // The others call it when the operation after it has failed.
+            comm.on(&stream).barrier().unwrap();
+        }
+        soon.on(&stream).barrier().unwrap();
+        if comm.rank() != 1 {
+            stream.synchronize().unwrap_err();
+            comm.on(&stream).barrier().unwrap();
+        }
+        stream.synchronize().ok();
+        let cause = soon.failure().unwrap().cause;
+        assert!(matches!(&cause, CollectiveCause::Timeout { missing, .. } if *missing == [1]), "{cause}");
     });
 }
 

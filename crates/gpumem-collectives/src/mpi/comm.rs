@@ -36,7 +36,6 @@ pub(crate) struct Comm {
 struct State {
     rank: RankState,
     collectives: u64,
-    splits: u64,
     /// Sends to each rank, and receives from it.
     sends: Vec<u64>,
     receives: Vec<u64>,
@@ -56,7 +55,6 @@ impl Comm {
         let state = State {
             rank: RankState::new((rank, size)),
             collectives: 0,
-            splits: 0,
             sends: vec![0; size],
             receives: vec![0; size],
             status: vec![None; size],
@@ -98,12 +96,10 @@ impl Comm {
         self.add(of, Work::Call(call), fingerprint)
     }
 
-    /// This rank begins a split. Returns the number of the split.
-    pub(crate) fn split(self: &Arc<Self>, request: Request) -> Result<u64, Box<CollectiveError>> {
-        let number = self.lock().splits;
+    /// This rank begins a split.
+    pub(crate) fn split(self: &Arc<Self>, request: Request) -> Result<Arc<Operation>, Box<CollectiveError>> {
         let fingerprint = Fingerprint::of_name(CollectiveCall::new("split", "u8", 0), 0);
-        self.add(Sequence::OfAll, Work::Split(request), fingerprint)?;
-        Ok(number)
+        self.add(Sequence::OfAll, Work::Split(request), fingerprint)
     }
 
     fn add(
@@ -119,10 +115,6 @@ impl Comm {
         let refused = state.rank.revoked.clone().or_else(|| state.left(of));
         if let Some(cause) = refused {
             return Err(state.rank.fail(operation, sequence..sequence + 1, cause));
-        }
-        if matches!(work, Work::Split(_)) {
-            // Only those that take place: the number names the communicator of a part on all ranks.
-            state.splits += 1;
         }
         let number = state.count(of);
         let added = Operation::new(self.clone(), work, (of, number, sequence), fingerprint);
@@ -146,11 +138,11 @@ impl Comm {
     }
 
     /// How far this rank has come, for another one.
-    pub(crate) fn status(&self, event: Event, pending: u64, rank: usize) -> PeerStatus {
+    pub(crate) fn status(&self, event: Event, (pending, waiting): (u64, u64), rank: usize) -> PeerStatus {
         let state = self.lock();
         let of = |counts: &[u64]| counts.get(rank).copied().unwrap_or(0);
         let (sends, receives) = (of(&state.sends), of(&state.receives));
-        PeerStatus { event, collectives: state.collectives, pending, sends, receives }
+        PeerStatus { event, collectives: state.collectives, pending, waiting, sends, receives }
     }
 
     /// Notes what another rank has told.
@@ -165,11 +157,13 @@ impl Comm {
         self.lock().status.clone()
     }
 
-    /// The ranks without which an operation cannot take place: they have not called it, as far as this rank knows.
-    pub(crate) fn missing(&self, of: Sequence, number: u64) -> Vec<usize> {
+    /// The ranks without which an operation cannot take place: they have not called it, or their streams have not come to it, as far
+    /// as this rank knows. `waiting` is what the stream of this rank has not come to.
+    pub(crate) fn missing(&self, of: Sequence, number: u64, waiting: u64) -> Vec<usize> {
         let (state, rank) = (self.lock(), self.rank);
+        // The numbers of what the rank has come to.
         let calls = |status: &PeerStatus| match of {
-            Sequence::OfAll => status.collectives,
+            Sequence::OfAll => status.collectives.min(status.waiting),
             Sequence::SendTo(_) => status.receives,
             Sequence::ReceiveFrom(_) => status.sends,
         };
@@ -182,7 +176,7 @@ impl Comm {
             .filter(|other| concerns(*other))
             .filter(|other| state.status[*other].as_ref().is_none_or(|status| calls(status) <= number))
             .collect();
-        if of == Sequence::OfAll && state.collectives <= number {
+        if of == Sequence::OfAll && state.collectives.min(waiting) <= number {
             missing.push(rank);
             missing.sort_unstable();
         }

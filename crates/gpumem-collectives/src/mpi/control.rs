@@ -6,7 +6,7 @@ use std::ffi::c_int;
 /// Bytes of a message.
 pub(crate) const BYTES: usize = 256;
 /// Bytes before the text.
-const HEAD: usize = 48;
+const HEAD: usize = 56;
 
 /// What has happened to a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct PeerStatus {
     pub(crate) collectives: u64,
     /// The number of the oldest of them that is not over.
     pub(crate) pending: u64,
+    /// The number of the oldest of them that its stream has not come to.
+    pub(crate) waiting: u64,
     /// Sends to the rank that is told, and receives from it.
     pub(crate) sends: u64,
     pub(crate) receives: u64,
@@ -47,7 +49,8 @@ impl PeerStatus {
             Event::Ended => (5, ""),
         };
         let text = cut(text, BYTES - HEAD);
-        let numbers = [number, self.collectives, self.pending, self.sends, self.receives, text.len() as u64];
+        let Self { collectives, pending, waiting, sends, receives, .. } = *self;
+        let numbers = [number, collectives, pending, waiting, sends, receives, text.len() as u64];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -63,7 +66,7 @@ impl PeerStatus {
             2 => Event::Late,
             3 => Event::Aborted,
             4 => {
-                let end = HEAD.checked_add(usize::try_from(number(5)?).ok()?)?;
+                let end = HEAD.checked_add(usize::try_from(number(6)?).ok()?)?;
                 Event::Lost(String::from_utf8_lossy(bytes.get(HEAD..end)?).into_owned())
             }
             5 => Event::Ended,
@@ -74,8 +77,9 @@ impl PeerStatus {
             event,
             collectives: number(1)?,
             pending: number(2)?,
-            sends: number(3)?,
-            receives: number(4)?,
+            waiting: number(3)?,
+            sends: number(4)?,
+            receives: number(5)?,
         })
     }
 }
@@ -108,7 +112,8 @@ mod tests {
             Event::Lost(long),
         ];
         for event in events {
-            let status = PeerStatus { event, collectives: 1, pending: u64::MAX, sends: 3, receives: 4 };
+            let status =
+                PeerStatus { event, collectives: 1, pending: u64::MAX, waiting: 2, sends: 3, receives: 4 };
             let read = PeerStatus::from_bytes(&status.to_bytes()).unwrap();
             match (&read.event, &status.event) {
                 (Event::Lost(read), Event::Lost(written)) => {
@@ -116,7 +121,8 @@ mod tests {
                 }
                 (read, written) => assert_eq!(read, written),
             }
-            assert_eq!((read.collectives, read.pending, read.sends, read.receives), (1, u64::MAX, 3, 4));
+            assert_eq!((read.collectives, read.pending, read.waiting), (1, u64::MAX, 2));
+            assert_eq!((read.sends, read.receives), (3, 4));
         }
         assert_eq!(PeerStatus::from_bytes(&[0; BYTES]), None);
         assert_eq!(PeerStatus::from_bytes(&[1, 0, 0]), None);

@@ -1,7 +1,7 @@
 //! Splits: the ranks say where they go, and those of one part make a communicator.
 
 use super::{
-    Comm, Mpi, MpiEnd, MpiError,
+    Comm, Mpi, MpiEnd, MpiError, Operation,
     abi::{self, Object},
     comm::Unclaimed,
 };
@@ -61,15 +61,15 @@ pub(crate) fn make(mpi: &Mpi, parent: Object, ranks: &[usize], tag: c_int) -> Re
 /// A split that this rank has begun.
 pub(crate) struct MpiSplit {
     comm: Arc<Comm>,
-    number: u64,
+    operation: Arc<Operation>,
     answer: Receiver<Answer>,
 }
 
 impl MpiSplit {
     pub(crate) fn new(comm: &Arc<Comm>, colour: Option<u64>, key: i64) -> Result<Self, Box<CollectiveError>> {
         let (answer, receiver) = channel();
-        let number = comm.split(Request { said: SplitKey { colour, key }, answer })?;
-        Ok(Self { comm: comm.clone(), number, answer: receiver })
+        let operation = comm.split(Request { said: SplitKey { colour, key }, answer })?;
+        Ok(Self { comm: comm.clone(), operation, answer: receiver })
     }
 }
 
@@ -79,15 +79,14 @@ impl<B: Backend> Split<B> for MpiSplit {
         // Longer than the deadline of the engine, whose error says more.
         let answer = self.answer.recv_timeout(after.saturating_add(GRACE));
         let late = CollectiveCause::Timeout { after, missing: Vec::new() };
-        match answer.unwrap_or(Err(late)) {
-            Ok(part) => Ok(part.map(Unclaimed::claim).map(|part| -> Joined<B> {
-                let (rank, size) = part.place();
-                (Arc::new(MpiEnd::new(part)), rank, size)
-            })),
-            Err(cause) => {
-                let failed = CollectiveError::new("split", self.number, self.comm.place(), cause);
-                Err(Error::new("", "split", Box::new(failed)))
-            }
-        }
+        let (part, outcome) = match answer.unwrap_or(Err(late)) {
+            Ok(part) => (part, Ok(())),
+            Err(cause) => (None, Err(cause)),
+        };
+        self.operation.note(outcome).map_err(|failed| Error::new("", "split", failed))?;
+        Ok(part.map(Unclaimed::claim).map(|part| -> Joined<B> {
+            let (rank, size) = part.place();
+            (Arc::new(MpiEnd::new(part)), rank, size)
+        }))
     }
 }

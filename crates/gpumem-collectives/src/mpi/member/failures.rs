@@ -81,7 +81,17 @@ impl Member {
 
     /// The oldest operation of all ranks that this rank has called and that is not over.
     pub(super) fn pending(&self) -> u64 {
-        let of_all = self.operations().filter(|operation| operation.of == Sequence::OfAll);
+        self.oldest(|_| true)
+    }
+
+    /// The oldest of them that its stream has not come to.
+    pub(super) fn waiting(&self) -> u64 {
+        self.oldest(|operation| operation.since().is_none())
+    }
+
+    fn oldest(&self, counts: impl Fn(&Operation) -> bool) -> u64 {
+        let of_all =
+            self.operations().filter(|operation| operation.of == Sequence::OfAll && counts(operation));
         of_all.map(|operation| operation.number).min().unwrap_or(u64::MAX)
     }
 
@@ -92,10 +102,10 @@ impl Member {
         // The oldest of all ranks: a later operation may wait only because of it.
         let oldest = theirs.chain([self.pending()]).min().unwrap_or(u64::MAX);
         if oldest != u64::MAX {
-            return self.comm.missing(Sequence::OfAll, oldest);
+            return self.comm.missing(Sequence::OfAll, oldest, self.waiting());
         }
         let pair = self.operations().next();
-        pair.map(|operation| self.comm.missing(operation.of, operation.number)).unwrap_or_default()
+        pair.map(|operation| self.comm.missing(operation.of, operation.number, u64::MAX)).unwrap_or_default()
     }
 
     /// Fails everything: no operation can succeed any more.

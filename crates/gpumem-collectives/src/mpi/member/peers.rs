@@ -118,9 +118,9 @@ impl Member {
             return;
         }
         // The same for all ranks: it is of the moment of the event.
-        let pending = self.pending();
+        let so_far = (self.pending(), self.waiting());
         for rank in self.comm.others() {
-            let status = self.comm.status(event.clone(), pending, rank);
+            let status = self.comm.status(event.clone(), so_far, rank);
             // A buffer for each rank: what it is told about its sends and receives differs.
             let (buffer, mut request) = (Buffer::of(&status.to_bytes()), abi::REQUEST_NULL);
             // SAFETY: the buffer has so many bytes, and is kept until the request is done.
