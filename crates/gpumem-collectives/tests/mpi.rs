@@ -344,6 +344,23 @@ fn a_rank_whose_stream_has_not_come_so_far_is_named() {
     });
 }
 
+#[test]
+fn a_rank_ends_after_the_others_though_one_has_aborted() {
+    under_mpi("a_rank_ends_after_the_others_though_one_has_aborted", 2, |comm, stream| {
+        let aborted = again(&comm, &options());
+        if comm.rank() == 0 {
+            aborted.abort();
+        }
+        aborted.on(&stream).barrier().ok();
+        stream.synchronize().ok();
+        assert_eq!(aborted.failure().unwrap().cause, CollectiveCause::Aborted { rank: 0 });
+        if comm.rank() == 1 {
+            // The launcher ends all ranks if one ends without MPI's end.
+            std::thread::sleep(Duration::from_secs(3));
+        }
+    });
+}
+
 /// Waits until the file of a test is there.
 fn wait_for(path: &std::path::Path) {
     let began = Instant::now();

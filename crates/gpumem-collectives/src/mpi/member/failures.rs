@@ -111,7 +111,10 @@ impl Member {
     /// Fails everything: no operation can succeed any more.
     pub(crate) fn revoke(&mut self, cause: CollectiveCause) {
         self.comm.revoke(cause.clone());
-        thread::spoil();
+        if !matches!(cause, CollectiveCause::Aborted { .. }) {
+            // A rank that aborts lives, and ends as the others do.
+            thread::spoil();
+        }
         // Before the operations fail: what is called while they do is refused.
         self.is_dead = true;
         self.late = None;
