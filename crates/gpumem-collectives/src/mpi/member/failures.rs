@@ -104,8 +104,11 @@ impl Member {
         if oldest != u64::MAX {
             return self.comm.missing(Sequence::OfAll, oldest, self.waiting());
         }
-        let pair = self.operations().next();
-        pair.map(|operation| self.comm.missing(operation.of, operation.number, u64::MAX)).unwrap_or_default()
+        match self.operations().next() {
+            Some(pair) => self.comm.missing(pair.of, pair.number, u64::MAX),
+            // The part of a split is being made, which all have called: who is gone has told nothing.
+            None => self.comm.missing(Sequence::OfAll, 0, u64::MAX),
+        }
     }
 
     /// Fails everything: no operation can succeed any more.
