@@ -5,7 +5,6 @@
 //! * [`launch`]: binds the arguments, and enqueues everything as one piece of work; [`executables`] are the driver's graphs.
 //! * [`arguments`], [`results`]: what comes in, and what comes out.
 
-mod arena;
 mod arguments;
 mod capture;
 mod executables;

@@ -1,10 +1,6 @@
 //! From a recording to what each launch does.
 
-use super::{
-    GraphMemory, GraphReport,
-    arena::{self, Temporary},
-    arguments::Signature,
-};
+use super::{GraphMemory, GraphReport, arguments::Signature};
 use crate::{
     Device, Layout, Order,
     device::{Allocation, AllocationRef, FrozenMemory},
@@ -12,6 +8,7 @@ use crate::{
     transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result};
+use gpumem_layout::arena::{self, Temporary};
 use gpumem_memory::track::Command;
 use ndarray::ArrayView1;
 use std::{ops::RangeInclusive, sync::Arc};

@@ -1,4 +1,4 @@
-//! Where the temporaries of a graph lie: those whose lives do not meet share bytes.
+//! Where temporaries lie in one block of memory: those whose lives do not meet share bytes.
 
 use std::{
     cmp::Reverse,
@@ -11,13 +11,16 @@ const MOST_COMPARED: usize = 4096;
 
 /// A temporary: its bytes, and the first and the last step that uses it.
 #[derive(Debug, Clone)]
-pub(super) struct Temporary {
-    pub(super) bytes: usize,
-    pub(super) lives: RangeInclusive<usize>,
+pub struct Temporary {
+    /// Its length.
+    pub bytes: usize,
+    /// The steps from its first use to its last one.
+    pub lives: RangeInclusive<usize>,
 }
 
-/// Where each temporary begins, at a multiple of `align`, and the bytes of all. `None` if they do not fit into the address space.
-pub(super) fn plan(temporaries: &[Temporary], align: usize) -> Option<(Vec<usize>, usize)> {
+/// Returns where each temporary begins, at a multiple of `align`, and the bytes of all; `None` if they do not fit into the address
+/// space.
+pub fn plan(temporaries: &[Temporary], align: usize) -> Option<(Vec<usize>, usize)> {
     match temporaries.len() <= MOST_COMPARED {
         true => by_size(temporaries, align),
         false => in_turn(temporaries, align),
