@@ -17,7 +17,6 @@ mod chunks;
 mod completion;
 mod device;
 mod doors;
-mod event_count;
 mod foreign;
 mod frozen;
 mod graph;

@@ -3,12 +3,12 @@
 //! The caller works too. It does not wait for a worker that has not begun: a worker that is busy elsewhere is left out. When
 //! [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
-use crate::{
-    event_count::{EventCount, spin_until},
-    tuning::TUNING,
-};
+use crate::tuning::TUNING;
 use gpumem_core::process::ProcessGuard;
-use gpumem_memory::sync::threads::{Builder, Mutex, MutexGuard};
+use gpumem_memory::sync::{
+    event_count::{EventCount, spin_until},
+    threads::{Builder, Mutex, MutexGuard},
+};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, PoisonError},
@@ -225,8 +225,9 @@ impl JobGuard<'_> {
 impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         let shared = self.shared;
-        if spin_until(|looks| looks.is_multiple_of(TUNING.looks_per_lock) && self.is_over(&mut shared.lock()))
-        {
+        if spin_until(TUNING.spins, |looks| {
+            looks.is_multiple_of(TUNING.looks_per_lock) && self.is_over(&mut shared.lock())
+        }) {
             return;
         }
         shared.left.wait_until(|| self.is_over(&mut shared.lock()));

@@ -2,6 +2,7 @@
 //!
 //! Each lock has a `Rank`, which says what a thread may hold that waits for it.
 
+pub mod event_count;
 mod rank;
 #[cfg(test)]
 #[cfg(all(debug_assertions, not(loom)))]

@@ -1,7 +1,8 @@
 //! The threads of transfers for the loom models in `tests/loom`. Compiled with `--cfg loom` only.
 
 use super::pipeline::PartMarks;
-use crate::{event_count, worker_pool};
+use crate::{tuning::TUNING, worker_pool};
+use gpumem_memory::sync::event_count;
 
 /// The event count of transfers, as it is.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ impl EventCountModel {
 
     /// Looks whether it `holds`, and then sleeps until it does.
     pub fn look_and_sleep(&self, mut holds: impl FnMut() -> bool) {
-        if !event_count::spin_until(|_| holds()) {
+        if !event_count::spin_until(TUNING.spins, |_| holds()) {
             self.0.wait_until(holds);
         }
     }

@@ -1,9 +1,9 @@
 //! State that the threads of one transfer share: its progress, whether it goes on, and the error.
 
 use super::{Staging, TUNING, torn::unwound};
-use crate::{Device, event_count::EventCount};
+use crate::Device;
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, StreamKind};
-use gpumem_memory::{may_block, track::Timeline};
+use gpumem_memory::{may_block, sync::event_count::EventCount, track::Timeline};
 use parking_lot::Mutex;
 use std::{
     ops::ControlFlow,

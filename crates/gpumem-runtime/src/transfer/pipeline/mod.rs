@@ -35,14 +35,16 @@ use super::{
 };
 use crate::{
     Device,
-    event_count::spin_until,
     layout::CopyNest,
     transfer_options::{NonTemporalStores, TransferConfig, TransferOptions},
 };
 use device_side::Share;
 pub(super) use device_side::{DeviceSide, Piece};
 use gpumem_core::{Backend, CopyRegion, Result, process};
-use gpumem_memory::track::{Access, Timeline};
+use gpumem_memory::{
+    sync::event_count::spin_until,
+    track::{Access, Timeline},
+};
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
 #[cfg(loom)]
@@ -265,7 +267,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             found = next();
             found.is_some() || is_over
         };
-        if !spin_until(|_| {
+        if !spin_until(TUNING.spins, |_| {
             // Prefaults pages while there is no other work. SAFETY: `run`'s caller keeps the memory valid for writes.
             holds() || self.prefault.as_ref().is_some_and(|prefault| unsafe { prefault.step() }) && holds()
         }) {
@@ -277,7 +279,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// Waits until a part may be moved. `false`: the transfer has ended before.
     fn wait_until_open(&self, chunk: &StagedChunk<B>, part: usize) -> bool {
         let is_open = || chunk.marks.is_open(part) || self.state.has_ended();
-        if !is_open() && !spin_until(|_| is_open()) {
+        if !is_open() && !spin_until(TUNING.spins, |_| is_open()) {
             self.state.event_count.wait_until(is_open);
         }
         !self.state.has_ended()

@@ -2,11 +2,11 @@
 
 use super::{Parked, StagingPipeline, open_chunk::OpenChunk, staged_chunk::StagedChunk};
 use crate::{
-    event_count::spin_until,
     layout::CopyNest,
     transfer::{Direction, Staging, TUNING, chunks::Chunks},
 };
 use gpumem_core::{Backend, Result};
+use gpumem_memory::sync::event_count::spin_until;
 use std::{
     collections::VecDeque,
     sync::{Arc, atomic::Ordering},
@@ -271,7 +271,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
                 || ask && copy.is_some_and(|submission| state.is_complete(submission, true))
         };
         // Only the copy engine is left to wait for, and the driver waits best for that.
-        if is_any_open && spin_until(something) {
+        if is_any_open && spin_until(TUNING.spins, something) {
             return Ok(());
         }
         // The others are held up.

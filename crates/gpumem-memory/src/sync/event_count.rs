@@ -1,7 +1,6 @@
 //! Waits for conditions that another thread fulfils soon.
 
-use crate::tuning::TUNING;
-use gpumem_memory::sync::{
+use super::{
     AtomicUsize, Ordering, fence, spin_loop,
     threads::{Condvar, Mutex, MutexGuard},
 };
@@ -13,7 +12,7 @@ use std::{sync::PoisonError, time::Duration};
 /// The lock and the condition variable are those of `std`: they wake all sleepers of `notify_all` at once, where others wake
 /// one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct EventCount {
+pub struct EventCount {
     sleepers: AtomicUsize,
     lock: Mutex<()>,
     changed: Condvar,
@@ -21,14 +20,14 @@ pub(crate) struct EventCount {
 
 impl EventCount {
     /// Wakes all sleepers: something that they may be waiting for holds now.
-    pub(crate) fn notify_all(&self) {
+    pub fn notify_all(&self) {
         if self.has_sleepers() {
             self.changed.notify_all();
         }
     }
 
     /// Wakes up to so many sleepers, which wait for the same.
-    pub(crate) fn notify(&self, threads: usize) {
+    pub fn notify(&self, threads: usize) {
         if self.has_sleepers() {
             (0..threads).for_each(|_| self.changed.notify_one());
         }
@@ -47,12 +46,12 @@ impl EventCount {
     }
 
     /// Sleeps until `holds`, for which some thread notifies.
-    pub(crate) fn wait_until(&self, holds: impl FnMut() -> bool) {
+    pub fn wait_until(&self, holds: impl FnMut() -> bool) {
         self.wait_for(None, holds);
     }
 
     /// Sleeps until `holds`, for which some thread notifies, or for so long. Returns whether it holds.
-    pub(crate) fn wait_for(&self, timeout: Option<Duration>, mut holds: impl FnMut() -> bool) -> bool {
+    pub fn wait_for(&self, timeout: Option<Duration>, mut holds: impl FnMut() -> bool) -> bool {
         let mut guard = self.lock();
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -111,9 +110,9 @@ impl Deadline {
     }
 }
 
-/// Checks a condition for a while. The condition gets the number of earlier checks.
-pub(crate) fn spin_until(mut holds: impl FnMut(u32) -> bool) -> bool {
-    (0..TUNING.spins).any(|looks| {
+/// Checks a condition `spins` times. The condition gets the number of earlier checks.
+pub fn spin_until(spins: u32, mut holds: impl FnMut(u32) -> bool) -> bool {
+    (0..spins).any(|looks| {
         spin_loop();
         holds(looks)
     })
@@ -134,7 +133,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..ROUNDS {
                         let mine = || turn.load(Ordering::Acquire) == 2 * round + me;
-                        if round % 2 == 0 || !spin_until(|_| mine()) {
+                        if round % 2 == 0 || !spin_until(1 << 10, |_| mine()) {
                             event_count.wait_until(mine);
                         }
                         turn.fetch_add(1, Ordering::Release);
@@ -163,7 +162,7 @@ mod tests {
     #[test]
     fn a_condition_that_never_holds_ends_the_spin() {
         let never = AtomicBool::new(false);
-        assert!(!spin_until(|_| never.load(Ordering::Relaxed)));
-        assert!(spin_until(|_| true));
+        assert!(!spin_until(1 << 10, |_| never.load(Ordering::Relaxed)));
+        assert!(spin_until(1 << 10, |_| true));
     }
 }
