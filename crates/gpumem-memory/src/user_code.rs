@@ -6,14 +6,14 @@ pub use gpumem_core::user_code::run;
 use std::{cell::Cell, thread::LocalKey};
 
 /// Says that this thread is inside some code of the user, until the result is dropped, also by a panic.
-pub(crate) fn mark(mark: &'static LocalKey<Cell<bool>>) -> Marked {
+pub fn mark(mark: &'static LocalKey<Cell<bool>>) -> Marked {
     // Where the thread's variables are gone, it counts as inside.
     Marked { mark, outer: mark.try_with(|inside| inside.replace(true)).unwrap_or(true) }
 }
 
 /// Restores the earlier mark of the thread.
 #[derive(Debug)]
-pub(crate) struct Marked {
+pub struct Marked {
     mark: &'static LocalKey<Cell<bool>>,
     outer: bool,
 }

@@ -178,9 +178,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> ChunkIter<'a, T, D, B> {
         let is_full = self.kept.len() >= KEPT;
         // The work on the oldest one has had the longest time.
         let oldest = if is_full { self.kept.pop_front() } else { None };
-        // All that use the memory, or can come to use it, hold a reference, and enqueued work is in the log. Memory that was lent or
-        // imported may have users that the log does not show, and an array of it would be refused in places.
-        let reused = oldest.filter(|memory| memory.is_unique() && !memory.may_get_other_handles());
+        let reused = oldest.filter(Allocation::is_only_handle);
         let memory = match reused {
             Some(memory) => memory,
             None => {

@@ -27,6 +27,7 @@ mod key;
 mod models;
 mod new_file;
 mod recording;
+mod spill;
 mod stream;
 pub mod trace;
 mod transfer;
@@ -108,6 +109,7 @@ pub use interchange::{
 pub use ipc::{IpcArray, IpcArrayHandle};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
 pub use new_file::NewFile;
+pub use spill::{Slept, SpillManager, SpillOptions, SpillOrder, SpillReport, Spillable};
 pub use stream::{Event, Stream};
 pub use transfer::{CopyPlan, Progress, Route};
 pub use transfer_options::{NonTemporalStores, TransferOptions};

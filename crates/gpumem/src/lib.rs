@@ -47,7 +47,7 @@
 //! |---|---|
 //! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`], [`FrozenArray`]; [`ArraySpec`] for strides and order |
 //! | arrays in files | [`files`]: npy and safetensors, read whole or sliced, and written |
-//! | more than a device holds | [`Device::chunks`](generic::Device::chunks), [`Device::map_chunks`](generic::Device::map_chunks) |
+//! | more than a device holds | [`Device::chunks`](generic::Device::chunks), [`Device::map_chunks`](generic::Device::map_chunks); [`SpillManager`] for arrays that leave the device meanwhile |
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
 //! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`], [`Graph`], [`Varying`] |
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
@@ -165,10 +165,11 @@ pub mod generic {
         IpcArrayHandle, Layout, Loan, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
         MappedRegisteredArray, NonTemporalStores, OnBackend, Order, Owned, OwnedKind, Pinned, PinnedArray,
         PinnedHost, PinnedReadForm, PinnedView, PinnedWriteForm, Progress, RawAccess, RawParts, ReadForm,
-        Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Source, Storage,
-        StorageMut, Stream, ToDevice, TransferOptions, UninitArray, UninitHostArray, Varying, WriteForm,
-        Writes, cuda_array, cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace,
-        view_at, view_mut_at, writes,
+        Reads, RegisterError, Registered, RegisteredArray, Route, Scalar, Scope, Shared, Slept, Source,
+        SpillManager, SpillOptions, SpillOrder, SpillReport, Spillable, Storage, StorageMut, Stream,
+        ToDevice, TransferOptions, UninitArray, UninitHostArray, Varying, WriteForm, Writes, cuda_array,
+        cuda_array_mut, dlpack, field, is_cuda_array, layout, memory, reads, trace, view_at, view_mut_at,
+        writes,
     };
 }
 pub mod kernel;
@@ -178,8 +179,9 @@ pub use gpumem_runtime::{
     DlpackTensor, ElementKind, ElementType, Field, GraphArguments, GraphParameters, GraphReport,
     GraphResults, HasCudaArrayInterface, InterchangeStream, IntoArraySpec, IpcArrayHandle, Layout,
     NonTemporalStores, Order, PinnedReadForm, PinnedWriteForm, Progress, RawParts, ReadForm, Reads,
-    RegisterError, Route, Scalar, Storage, StorageMut, ToDevice, TransferOptions, WriteForm, Writes,
-    cuda_array, dlpack, field, is_cuda_array, layout, memory, reads, trace, writes,
+    RegisterError, Route, Scalar, Slept, SpillOptions, SpillOrder, SpillReport, Storage, StorageMut,
+    ToDevice, TransferOptions, WriteForm, Writes, cuda_array, dlpack, field, is_cuda_array, layout, memory,
+    reads, trace, writes,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]

@@ -123,6 +123,21 @@ pub type Loan<B = AnyBackend> = rt::Loan<B>;
 pub type UninitArray<T, D = Ix1, B = AnyBackend> = rt::UninitArray<T, D, B>;
 /// The chunks of an array that is larger than the device, made by [`Device::chunks`](rt::Device::chunks).
 pub type ChunkIter<'a, T, D = Ix1, B = AnyBackend> = rt::ChunkIter<'a, T, D, B>;
+/// Arrays that leave their device when its memory is short, and come back when they are used.
+pub type SpillManager<B = AnyBackend> = rt::SpillManager<B>;
+/// An array that may leave its device, made by [`SpillManager::add`](rt::SpillManager::add) and
+/// [`SpillManager::open`](rt::SpillManager::open).
+/// ```
+/// use gpumem::{Device, SpillManager, SpillOptions, Spillable};
+///
+/// let device = Device::open("host")?;
+/// let (spilling, stream) = (SpillManager::new(&device, SpillOptions::new())?, device.stream()?);
+/// let weights: Spillable<f32> = spilling.add(device.to_device(&[1.0, 2.0])?).map_err(|(_, error)| error)?;
+/// weights.evict()?; // or by itself, when an allocation finds no memory
+/// assert_eq!(weights.get(&stream)?.get(1)?, 2.0);
+/// # Ok::<(), gpumem::Error>(())
+/// ```
+pub type Spillable<T, D = Ix1, B = AnyBackend> = rt::Spillable<T, D, B>;
 /// A page-locked array of the host, for copies that are truly asynchronous.
 /// ```
 /// use gpumem::{Device, PinnedArray};

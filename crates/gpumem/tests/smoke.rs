@@ -69,6 +69,7 @@ fn types_that_users_hold_are_unwind_safe() {
     is_safe::<(PinnedArray<f32>, MappedArray<f32>, ManagedArray<f32>)>();
     is_safe::<(RegisteredArray<f32>, MappedRegisteredArray<f32>)>();
     is_safe::<(IpcArray<f32>, Loan, Completion)>();
+    is_safe::<(gpumem::SpillManager, gpumem::Spillable<f32>)>();
     is_safe::<gpumem::Recording>();
     is_safe::<gpumem::Kernel<(f32,)>>();
     is_safe::<gpumem::kernel::KernelDef<(f32,)>>();

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use gpumem::{
-    Chunks, Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, Stream,
+    Chunks, Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, SpillManager,
+    SpillOptions, Spillable, Stream,
     kernel::{
         ConstantArray, In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items,
     },
@@ -95,6 +96,8 @@ struct Things {
     copy: Kernel<Copy, gpumem::AnyBackend>,
     array: DeviceArray<u32, Ix1>,
     pinned: PinnedArray<u32, Ix1>,
+    spilling: SpillManager,
+    spilled: Spillable<u32>,
 }
 
 impl Things {
@@ -104,12 +107,15 @@ impl Things {
         let array = stream.to_device(&[3u32; LEN]).unwrap();
         let (scale, copy) = (scale.load(device).unwrap(), copy.load(device).unwrap());
         let pinned = stream.copy_to_host(&array).unwrap();
-        Self { device: device.clone(), stream, scale, copy, array, pinned }
+        let spilling = SpillManager::new(device, SpillOptions::new()).unwrap();
+        let spilled =
+            spilling.add(stream.to_device(&[4u32; LEN]).unwrap()).map_err(|(_, error)| error).unwrap();
+        Self { device: device.clone(), stream, scale, copy, array, pinned, spilling, spilled }
     }
 
     /// Uses everything that takes a lock, and checks the results.
     fn use_all(&mut self) -> Result<()> {
-        let Self { device, stream, scale, copy, array, pinned } = self;
+        let Self { device, stream, scale, copy, array, pinned, spilling, spilled } = self;
         let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
         let host = vec![5u32; LEN];
         let mut copied = vec![0u32; LEN];
@@ -128,6 +134,8 @@ impl Things {
         })??;
         assert!(landed[0] == 21 && locked[LEN - 1] == 21);
         assert_eq!(pinned.view()?.len(), LEN);
+        spilling.sleep()?;
+        assert_eq!(spilled.get(stream)?.get(7)?, 4);
         stream.add_callback(|_| ())?;
         device.pinned([landed.view_mut()], |locked| stream.to_device(&locked[0]).map(drop))??;
         let lent = named("lent", || array.lend(stream))?;
@@ -139,7 +147,7 @@ impl Things {
 
 /// Every call on the parent's objects is an error, at once.
 fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
-    let Things { device, stream, scale, copy, array, pinned } = things;
+    let Things { device, stream, scale, copy, array, pinned, spilling, spilled } = things;
     let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
     let (scale_declared, copy_declared) = declarations();
     check(is_forked(scale_declared.load(device)) && is_forked(copy_declared.load(device)), "load")?;
@@ -163,6 +171,10 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     check(is_forked(stream.scope(|_| ())), "scope")?;
     check(is_forked(array.lend(stream)) && is_forked(array.lend_to_host()), "loans")?;
     check(is_forked(array.try_clone()) && is_forked(device.trim(Trim::ALL)), "memory")?;
+    check(is_forked(spilled.get(stream)) && is_forked(spilled.get_mut(stream)), "a spillable array")?;
+    check(is_forked(spilled.evict()) && is_forked(spilled.is_resident()), "an array that leaves")?;
+    check(is_forked(spilling.sleep()) && is_forked(spilling.wake(stream)), "arrays that sleep")?;
+    check(is_forked(SpillManager::new(device, SpillOptions::new())), "a manager")?;
     check(is_forked(stream.record_event()) && is_forked(pinned.view()), "event and view")?;
     let _ =
         (device.clone(), stream.clone(), device.defer_cleanup(), format!("{stream:?} {device:?} {array:?}"));

@@ -49,6 +49,8 @@ not_recorded! {
     MappedOrManaged: "a mapped or a managed array that is made inside",
         "make it outside, and give it to `record`, a managed one by its `device_view`";
     SharedMemory: "memory for other processes", "make it outside, and give it to `record`";
+    Spilling: "an array that has left the device",
+        "bring it back outside, and give a view of it to `record` and to each launch";
     Collective: "an operation of several ranks", "enqueue it on the stream between two launches";
     ForeignWork: "work of other libraries", "enqueue it on the stream between two launches";
     AnotherRecording: "another recording", "record it before, and launch the graph here";

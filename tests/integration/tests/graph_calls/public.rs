@@ -9,7 +9,7 @@ const LISTS: [&str; 4] = [
     include_str!("../../../../xtask/api/gpumem-collectives.txt"),
 ];
 /// What has devices, streams or arrays to work with.
-const OF: [&str; 23] = [
+const OF: [&str; 25] = [
     "Stream",
     "Device",
     "ArrayBase",
@@ -21,6 +21,8 @@ const OF: [&str; 23] = [
     "Graph",
     "GraphMemory",
     "Scope",
+    "SpillManager",
+    "Spillable",
     "Kernel",
     "KernelDef",
     "UntypedKernel",

@@ -15,7 +15,8 @@ use gpumem_kernel::{
     config_for_items,
 };
 use gpumem_runtime::{
-    ArrayBase, Chunks, DataFile, DeviceArray, FileView, GraphMemory, InterchangeStream, Order, Storage,
+    ArrayBase, Chunks, DataFile, DeviceArray, FileView, GraphMemory, InterchangeStream, Order, SpillManager,
+    SpillOptions, Spillable, Storage,
     trace::{RecorderOptions, ReplayOptions},
     writes,
 };
@@ -64,6 +65,9 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     ("Graph", "device dot report"),
     ("GraphMemory", "new"),
     ("Scope", "mapped pinned stream"),
+    // Of arrays from outside. What leaves the device does so on a stream of the manager.
+    ("SpillManager", "add open report sleep"),
+    ("Spillable", "evict is_empty is_resident len shape"),
     ("Kernel", "name"),
     (
         "KernelDef",
@@ -151,6 +155,21 @@ impl Case<'_, '_> {
 
     fn device(&self) -> &super::Device {
         self.stream.device()
+    }
+
+    /// An array of a manager, from outside.
+    fn spilled(&self, spilling: &SpillManager<Host>) -> Result<Spillable<f32, Ix1, Host>> {
+        spilling.add(self.outside.device.to_device(&[1.0_f32; LEN])?).map_err(|(_, error)| error)
+    }
+
+    /// Calls `use_it` with the stream and an array that has left the device.
+    fn with_spilled(
+        self,
+        use_it: impl FnOnce(&super::Stream, Spillable<f32, Ix1, Host>) -> Result<()>,
+    ) -> Result<()> {
+        let array = self.spilled(&SpillManager::new(&self.outside.device, SpillOptions::new())?)?;
+        assert!(array.evict()?);
+        use_it(self.stream, array)
     }
 }
 
@@ -339,6 +358,28 @@ fn devices() -> Vec<(&'static str, Row)> {
                         c.outside.device.memory_resource(kind)
                     })
                     .map(drop)
+            }),
+        ),
+        ("SpillManager::new", Refused(|c| SpillManager::new(c.device(), SpillOptions::new()).map(drop))),
+        (
+            "SpillManager::wake",
+            Refused(|c| {
+                let spilling = SpillManager::new(&c.outside.device, SpillOptions::new())?;
+                let _array = c.spilled(&spilling)?;
+                spilling.sleep()?;
+                spilling.wake(c.stream).map(drop)
+            }),
+        ),
+        ("Spillable::get", Refused(|c| c.with_spilled(|stream, array| array.get(stream).map(drop)))),
+        (
+            "Spillable::get_mut",
+            Refused(|c| c.with_spilled(|stream, mut array| array.get_mut(stream).map(drop))),
+        ),
+        ("Spillable::prefetch", Refused(|c| c.with_spilled(|stream, array| array.prefetch(stream)))),
+        (
+            "Spillable::into_array",
+            Refused(|c| {
+                c.with_spilled(|stream, array| array.into_array(stream).map(drop).map_err(|(_, error)| error))
             }),
         ),
         (

@@ -1,0 +1,237 @@
+//! One array that may leave the device: its bytes, wherever they are.
+
+use super::shared::{Counted, Manager, Member};
+use crate::{
+    PinnedArray, Stream, ToDevice,
+    array::ArrayBase,
+    device::{Allocation, AllocationRef},
+    layout::{Layout, Order},
+    transfer::{ArrayRef, Upload, note_torn},
+};
+use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
+use gpumem_memory::{
+    may_block,
+    user_code::{Marked, mark},
+};
+use ndarray::Ix1;
+use parking_lot::{Mutex, MutexGuard};
+use std::{
+    cell::Cell as ThreadCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+thread_local! {
+    /// Whether this thread moves an array. Code of the user runs meanwhile, with the lock of a cell: resources, hooks, subscribers.
+    static IS_MOVING: ThreadCell<bool> = const { ThreadCell::new(false) };
+}
+
+/// Reads the array from where it came from.
+pub(super) type Reload<B> = Box<dyn Fn(&Stream<B>) -> Result<AllocationRef<B>> + Send + Sync>;
+
+pub(super) struct Cell<B: Backend> {
+    manager: Arc<Manager<B>>,
+    /// Held while the array moves, so that code of the user runs under it. A thread that moves an array, or runs in a callback,
+    /// never waits for this lock; so no two threads wait for each other.
+    place: Mutex<Place<B>>,
+    bytes: usize,
+    align: usize,
+    reload: Option<Reload<B>>,
+    /// The manager's clock at the last use.
+    last_use: AtomicU64,
+    /// Whether [`wake`](super::SpillManager::wake) is to bring it back.
+    is_asleep: AtomicBool,
+}
+
+/// Where the bytes are. One of the three has them, until the array is taken out.
+struct Place<B: Backend> {
+    device: Option<(AllocationRef<B>, Counted<B>)>,
+    /// The same bytes in page-locked memory, which may still be on their way there.
+    host: Option<(PinnedArray<u8, Ix1, B>, Counted<B>)>,
+    /// Whether [`Cell::reload`] reads the same bytes.
+    in_file: bool,
+}
+
+impl<B: Backend> Cell<B> {
+    /// An array on the device.
+    pub(super) fn resident(manager: &Arc<Manager<B>>, memory: AllocationRef<B>, align: usize) -> Self {
+        let bytes = memory.len();
+        let place = Place { device: Some((memory, manager.count_device(bytes))), host: None, in_file: false };
+        Self::new(manager, place, (bytes, align), None)
+    }
+
+    /// An array that is read when it is used first.
+    pub(super) fn in_file(manager: &Arc<Manager<B>>, bytes: usize, align: usize, reload: Reload<B>) -> Self {
+        Self::new(manager, Place { device: None, host: None, in_file: true }, (bytes, align), Some(reload))
+    }
+
+    fn new(
+        manager: &Arc<Manager<B>>,
+        place: Place<B>,
+        (bytes, align): (usize, usize),
+        reload: Option<Reload<B>>,
+    ) -> Self {
+        let (place, last_use) = (Mutex::new(place), AtomicU64::new(manager.tick()));
+        let is_asleep = AtomicBool::new(false);
+        Self { manager: manager.clone(), place, bytes, align, reload, last_use, is_asleep }
+    }
+
+    pub(super) fn manager(&self) -> &Arc<Manager<B>> {
+        &self.manager
+    }
+
+    /// The memory on the device; brought back in the order of `stream`. `writes`: the caller may write it from now on.
+    pub(super) fn get(
+        &self,
+        operation: &'static str,
+        stream: &Stream<B>,
+        writes: bool,
+    ) -> Result<AllocationRef<B>> {
+        let manager = &self.manager;
+        manager.check_device(operation, "stream", stream.device().core())?;
+        let mut place = self.lock(operation)?;
+        let memory = match &place.device {
+            Some((memory, _)) => memory.clone(),
+            None => {
+                let memory = self.restore(operation, stream, &place)?;
+                manager.note_uploaded(self.bytes);
+                place.device = Some((memory.clone(), manager.count_device(self.bytes)));
+                memory
+            }
+        };
+        if writes {
+            (place.host, place.in_file) = (None, false);
+        }
+        // Relaxed: see `last_use` and `wake`.
+        self.last_use.store(self.manager.tick(), Ordering::Relaxed);
+        self.is_asleep.store(false, Ordering::Relaxed);
+        Ok(memory)
+    }
+
+    /// The bytes on the device again. They stay where they are as well.
+    fn restore(
+        &self,
+        operation: &'static str,
+        stream: &Stream<B>,
+        place: &Place<B>,
+    ) -> Result<AllocationRef<B>> {
+        may_block(operation)?;
+        let core = self.manager.device().core();
+        if stream.device().recording().is_some() {
+            return Err(core.not_recordable(operation, NotRecorded::Spilling));
+        }
+        let _moving = self.moving(operation)?;
+        match (&place.host, &self.reload) {
+            (Some((copy, _)), _) => {
+                let memory = Allocation::new(stream.device(), operation, self.bytes, self.align)?;
+                let layout = bytes_layout(self.bytes).map_err(|error| core.error(operation, error))?;
+                let to = ArrayRef::new(&memory, &layout);
+                match copy.source().copy_to(stream.timeline(), operation, to, Upload::Staged) {
+                    // What was to write the array failed. So it is as it was: reading it is the same error, and it can be written.
+                    Err(error) if error.is_poisoned() => note_torn(stream.timeline(), operation, to, &error),
+                    copied => drop(copied?),
+                }
+                Ok(memory)
+            }
+            (None, Some(reload)) if place.in_file => reload(stream),
+            _ => Err(core.error(operation, ErrorKind::InvalidArgument { why: "the array was taken out" })),
+        }
+    }
+
+    pub(super) fn is_resident(&self, operation: &'static str) -> Result<bool> {
+        Ok(self.lock(operation)?.device.is_some())
+    }
+
+    /// Takes the memory out, for good.
+    pub(super) fn take(&self, operation: &'static str, stream: &Stream<B>) -> Result<AllocationRef<B>> {
+        let memory = self.get(operation, stream, true)?;
+        self.lock(operation)?.device = None;
+        Ok(memory)
+    }
+
+    fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Place<B>>> {
+        self.manager.device().core().check_process(operation)?;
+        if let Some(place) = self.place.try_lock() {
+            return Ok(place);
+        }
+        may_block(operation)?;
+        match IS_MOVING.try_with(ThreadCell::get) {
+            Ok(false) => Ok(self.place.lock()),
+            _ => Err(self.busy(operation)),
+        }
+    }
+
+    /// Says that this thread moves an array.
+    fn moving(&self, operation: &'static str) -> Result<Marked> {
+        match IS_MOVING.try_with(ThreadCell::get) {
+            // An eviction to make room for an array that comes back.
+            Ok(_) => Ok(mark(&IS_MOVING)),
+            Err(_) => Err(self.busy(operation)),
+        }
+    }
+
+    fn busy(&self, operation: &'static str) -> gpumem_core::Error {
+        let what = "waiting for a spillable array in code that runs while one moves";
+        self.manager.device().core().error(operation, ErrorKind::Unsupported { what })
+    }
+}
+
+impl<B: Backend> Member<B> for Cell<B> {
+    fn last_use(&self) -> u64 {
+        // Relaxed: an older value makes another order of evictions, and no other harm.
+        self.last_use.load(Ordering::Relaxed)
+    }
+
+    fn evict(&self, operation: &'static str) -> Result<usize> {
+        let Some(mut place) = self.place.try_lock() else { return Ok(0) };
+        let Some((memory, _)) = &place.device else { return Ok(0) };
+        if self.bytes == 0 || !Allocation::is_only_handle(memory) {
+            return Ok(0);
+        }
+        let _moving = self.moving(operation)?;
+        if place.host.is_none() && !place.in_file {
+            let room = self.manager.reserve_host(operation, self.bytes)?;
+            let layout = bytes_layout(self.bytes)
+                .map_err(|error| self.manager.device().core().error(operation, error))?;
+            let view = ArrayBase::<crate::Shared<'_, u8, B>, Ix1>::over(memory.clone(), layout);
+            let copy = self.manager.stream().copy_to_host(&view)?;
+            self.manager.note_downloaded(self.bytes);
+            place.host = Some((copy, room));
+        }
+        // Its memory goes back with the copy among its uses: work on it runs after that.
+        place.device = None;
+        Ok(self.bytes)
+    }
+
+    fn put_to_sleep(&self, operation: &'static str) -> Result<usize> {
+        let evicted = self.evict(operation)?;
+        if evicted > 0 {
+            self.is_asleep.store(true, Ordering::Relaxed);
+        }
+        Ok(evicted)
+    }
+
+    fn drop_copy(&self) -> usize {
+        let Some(mut place) = self.place.try_lock() else { return 0 };
+        if place.host.is_none() || (place.device.is_none() && !place.in_file) {
+            return 0;
+        }
+        let Ok(_moving) = self.moving("drop_copy") else { return 0 };
+        place.host = None;
+        self.bytes
+    }
+
+    fn wake(&self, operation: &'static str, stream: &Stream<B>) -> Result<usize> {
+        // Relaxed, as wherever it is set: a use or a sleep at the same time may come before or after this.
+        match self.is_asleep.load(Ordering::Relaxed) {
+            true => Ok(self.get(operation, stream, false)?.len()),
+            false => Ok(0),
+        }
+    }
+}
+
+fn bytes_layout(bytes: usize) -> Result<Layout, gpumem_core::LayoutError> {
+    Layout::packed(&[bytes], 1, Order::C)
+}
