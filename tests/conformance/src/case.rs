@@ -40,6 +40,8 @@ pub enum Level {
     Files = 15,
     /// Arrays that are larger than the device, in chunks.
     Chunks = 16,
+    /// Arrays that leave the device when its memory is short.
+    Spill = 17,
 }
 
 impl Level {
@@ -67,6 +69,7 @@ impl Level {
             Level::Graphs => "14_graphs",
             Level::Files => "15_files",
             Level::Chunks => "16_chunks",
+            Level::Spill => "17_spill",
         }
     }
 }

@@ -34,6 +34,7 @@ mod l14_pinned;
 mod l14_refusals;
 mod l15_files;
 mod l16_chunks;
+mod l17_spill;
 mod tools;
 
 use crate::Case;
@@ -76,6 +77,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l14_refusals::cases(),
         l15_files::cases(),
         l16_chunks::cases(),
+        l17_spill::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

@@ -61,9 +61,18 @@ fn every_case_holds_where_memory_is_staged() {
         raw.is_late()
     };
     let late: Vec<u64> = (0..100).filter(is_late).collect();
-    let levels = ["02_allocate", "03_copy", "05_stream", "06_pinned", "14_graphs", "15_files", "16_chunks"]
-        .map(str::to_owned)
-        .to_vec();
+    let levels = [
+        "02_allocate",
+        "03_copy",
+        "05_stream",
+        "06_pinned",
+        "14_graphs",
+        "15_files",
+        "16_chunks",
+        "17_spill",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for seed in seeds(1).map(|at| late[at as usize % late.len()]).chain(seeds(1)) {
         let report = Suite::<ThirdParty>::new("double", RanOn::Host)
             .open_with(move |_| ThirdPartyDevice::staging(seed).map(Device::from_raw))
