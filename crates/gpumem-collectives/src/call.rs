@@ -7,11 +7,11 @@ use crate::{
 use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, MemoryUse, Result};
 use gpumem_runtime::{
     ArrayBase, Storage, Stream,
-    internal::{Access, AllocationRef, ArrayRef},
+    internal::{Access, AllocationRef, ArrayRef, Work},
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{any::TypeId, borrow::Cow, ops::Range, sync::Arc};
+use std::{any::TypeId, borrow::Cow, ops::Range, slice, sync::Arc};
 
 /// Which operation, with what its ranks have to agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +209,7 @@ pub(crate) struct Prepared<'a, B: Backend> {
     /// Whether the source is in the destination, or the other way round, and that is right.
     pub(crate) in_place: bool,
     /// Where a copy after the operation puts the elements of the destination.
-    pub(crate) target: Option<MemoryUse>,
+    pub(crate) target: Option<Place<'static, B>>,
 }
 
 impl<B: Backend> Prepared<'_, B> {
@@ -219,6 +219,9 @@ impl<B: Backend> Prepared<'_, B> {
         let (timeline, operation) = (stream.timeline_by(crate::KEY), self.call.kind.name());
         // Also where no array is used: a barrier needs a device that works.
         timeline.context.check(operation)?;
+        if timeline.is_recording() {
+            return timeline.admit(Work::Transfer, operation, &accesses(slice::from_ref(self))).map(drop);
+        }
         for place in self.source.iter().chain(&self.destination) {
             timeline.check_owns(operation, &place.memory)?;
             place.memory.check_beside(&timeline.context, operation)?;

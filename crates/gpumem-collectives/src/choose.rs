@@ -26,9 +26,13 @@ impl EngineKind {
 }
 
 /// Refuses the device of a recording, before other ranks are told of anything and before anything is recorded.
-pub(crate) fn refuse_recording<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<()> {
+pub(crate) fn refuse_recording<B: Backend>(
+    operation: &'static str,
+    device: &Device<B>,
+    what: NotRecorded,
+) -> Result<()> {
     match device.is_recording_by(crate::KEY) {
-        true => Err(device.core_by(crate::KEY).not_recordable(operation, NotRecorded::Collective)),
+        true => Err(device.core_by(crate::KEY).not_recordable(operation, what)),
         false => Ok(()),
     }
 }
@@ -36,7 +40,7 @@ pub(crate) fn refuse_recording<B: Backend>(operation: &'static str, device: &Dev
 fn kind_of<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<EngineKind> {
     let what = "collective operations on this backend";
     let unsupported = || device.core_by(crate::KEY).error(operation, ErrorKind::Unsupported { what });
-    refuse_recording(operation, device)?;
+    refuse_recording(operation, device, NotRecorded::Communicator)?;
     EngineKind::of(device).ok_or_else(unsupported)
 }
 

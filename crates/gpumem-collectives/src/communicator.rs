@@ -31,7 +31,9 @@ use std::{
 ///   error on all others. Then the destinations are [poisoned](ErrorKind::Poisoned): they cannot be read until they are written
 ///   anew.
 /// * **Dropping** a communicator never waits. Its operations in flight go on. The other ranks get an error for those that it
-///   has not called.
+///   has not called. A graph with its operations keeps the rank's part until it is dropped, too.
+/// * **Graphs** record operations of one rank: `rank.on(stream)` and `rank.group(stream, ..)` with the stream of a recording. Each launch
+///   calls them, and all ranks launch.
 ///
 /// # Examples
 /// ```
@@ -56,10 +58,31 @@ use std::{
 /// # }
 /// ```
 pub struct Communicator<B: Backend> {
-    engine: Arc<dyn Engine<B>>,
-    device: Device<B>,
+    seat: Arc<Seat<B>>,
     rank: usize,
     size: usize,
+}
+
+/// A rank's part in a communicator, which ends when the communicator and all graphs with its operations are dropped.
+pub(crate) struct Seat<B: Backend> {
+    engine: Arc<dyn Engine<B>>,
+    device: Device<B>,
+}
+
+impl<B: Backend> Seat<B> {
+    /// The engine; not in a forked child, where its locks may never be free again.
+    pub(crate) fn engine(&self, operation: &'static str) -> Result<&dyn Engine<B>> {
+        self.device.core_by(crate::KEY).check_process(operation)?;
+        Ok(&*self.engine)
+    }
+}
+
+impl<B: Backend> Drop for Seat<B> {
+    fn drop(&mut self) {
+        if let Ok(engine) = self.engine("drop") {
+            engine.leave();
+        }
+    }
 }
 
 // As a device: a rank that unwinds is told of as one that did not take part.
@@ -135,17 +158,16 @@ impl<B: Backend> Communicator<B> {
         const OPERATION: &str = "join";
         device.core_by(crate::KEY).check(OPERATION)?;
         let engine = choose::join(device, id, rank, size, options)?;
-        Ok(Self { engine, device: device.clone(), rank, size })
+        Ok(Self::of_engine(engine, device, (rank, size)))
     }
 
-    /// A rank of an engine that a test has set up.
-    #[cfg(all(test, not(miri)))]
+    /// A rank of an engine.
     pub(crate) fn of_engine(
         engine: Arc<dyn Engine<B>>,
         device: &Device<B>,
         (rank, size): (usize, usize),
     ) -> Self {
-        Self { engine, device: device.clone(), rank, size }
+        Self { seat: Arc::new(Seat { engine, device: device.clone() }), rank, size }
     }
 
     /// Returns the number of this rank, from 0.
@@ -160,7 +182,7 @@ impl<B: Backend> Communicator<B> {
 
     /// Returns the device of this rank.
     pub fn device(&self) -> &Device<B> {
-        &self.device
+        &self.seat.device
     }
 
     /// Forms communicators of the ranks that say the same `colour`, in the order of `key` and then of their ranks. A rank
@@ -210,9 +232,8 @@ impl<B: Backend> Communicator<B> {
     }
 
     fn finish_split(&self, begun: Box<dyn crate::engine::Split<B>>) -> Result<Option<Self>> {
-        let part = begun.finish().map_err(|error| self.device.core_by(crate::KEY).place(error))?;
-        let device = self.device.clone();
-        Ok(part.map(|(engine, rank, size)| Self { engine, device, rank, size }))
+        let part = begun.finish().map_err(|error| self.device().core_by(crate::KEY).place(error))?;
+        Ok(part.map(|(engine, rank, size)| Self::of_engine(engine, &self.seat.device, (rank, size))))
     }
 
     /// Returns the last failure of an operation of this rank, if one has failed. Nothing in a forked child.
@@ -251,7 +272,7 @@ impl<B: Backend> Communicator<B> {
         }
     }
 
-    /// Gives the communicator up, as dropping it does, and returns its last failure. On GPUs it waits for its operations in flight and
+    /// Gives the communicator up, as dropping it does, and returns its last failure. Later launches of graphs with its operations fail. On GPUs it waits for its operations in flight and
     /// until the library has freed it: for the deadline or ten seconds at most.
     ///
     /// # Errors
@@ -262,43 +283,39 @@ impl<B: Backend> Communicator<B> {
         engine.leave();
         engine.finish();
         match self.failure() {
-            Some(failure) => Err(self.device.core_by(crate::KEY).error("destroy", Box::new(failure))),
+            Some(failure) => Err(self.device().core_by(crate::KEY).error("destroy", Box::new(failure))),
             None => Ok(()),
         }
     }
 
     /// The engine; not in a forked child, where its locks may never be free again.
     pub(crate) fn engine(&self, operation: &'static str) -> Result<&dyn Engine<B>> {
-        self.device.core_by(crate::KEY).check_process(operation)?;
-        Ok(&*self.engine)
+        self.seat.engine(operation)
     }
 
-    /// Checks that a stream belongs to the device of this rank, and to no recording of a graph.
+    /// The rank's part, for a graph that needs it.
+    pub(crate) fn seat(&self) -> &Arc<Seat<B>> {
+        &self.seat
+    }
+
+    /// Checks that a stream belongs to the device of this rank.
     pub(crate) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
-        let core = self.device.core_by(crate::KEY);
+        let core = self.device().core_by(crate::KEY);
         if !stream.timeline_by(crate::KEY).context.is_same(core) {
-            let (has, wants) = (stream.device().name(), self.device.name());
+            let (has, wants) = (stream.device().name(), self.device().name());
             return Err(core.error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }));
         }
-        choose::refuse_recording(operation, stream.device())
-    }
-}
-
-impl<B: Backend> Drop for Communicator<B> {
-    fn drop(&mut self) {
-        if let Ok(engine) = self.engine("drop") {
-            engine.leave();
-        }
+        Ok(())
     }
 }
 
 impl<B: Backend> fmt::Debug for Communicator<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { device, rank, size, .. } = self;
+        let Self { rank, size, .. } = self;
         f.debug_struct("Communicator")
             .field("rank", rank)
             .field("size", size)
-            .field("device", &device.name())
+            .field("device", &self.device().name())
             .finish()
     }
 }

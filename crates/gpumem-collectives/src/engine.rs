@@ -1,7 +1,7 @@
 //! What carries out the operations of a rank.
 
 use crate::call::{Place, Prepared, accesses};
-use gpumem_core::{Backend, CollectiveError, CollectiveRecord, Result};
+use gpumem_core::{Backend, CollectiveError, CollectiveRecord, Error, ErrorKind, Result};
 use gpumem_runtime::{Stream, internal::Work};
 use std::{any::Any, fmt::Debug, sync::Arc};
 
@@ -11,6 +11,14 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
     /// joined.
     fn ready(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Refuses what [`enqueue`](Self::enqueue) would refuse on this stream, whatever the operation is.
+    fn check(&self, stream: &Stream<B>, operation: &'static str) -> Result<()>;
+
+    /// Whether an operation has been called of which [`enqueue`](Self::enqueue) returned this error: the other ranks meet it.
+    fn has_called(&self, error: &Error) -> bool {
+        matches!(error.kind(), ErrorKind::Collective(_) | ErrorKind::Poisoned { .. })
     }
 
     /// Enqueues operations as one piece of work of the stream. Their arrays are packed, and belong to the stream's

@@ -3,10 +3,11 @@
 use crate::{
     Communicator,
     call::{Call, Place, Prepared, invalid},
+    choose::refuse_recording,
     engine::RankCalls,
     pack::Unpack,
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, NotRecorded, Result};
 use gpumem_runtime::Stream;
 use smallvec::SmallVec;
 use std::{fmt, slice, sync::Arc};
@@ -101,8 +102,8 @@ impl<B: Backend> Communicator<B> {
         let group_of = Some(&mut group);
         let value =
             body(&mut Operations { communicator: self, stream, group: group_of, element_name: None })?;
-        if let Some(RankCalls { engine, stream, operation, calls }) = group.part(self, stream)? {
-            engine.enqueue(stream, operation, calls)?;
+        if let Some(RankCalls { stream, operation, calls, .. }) = group.part(self, stream)? {
+            self.enqueue(stream, operation, calls)?;
         }
         group.unpack(stream)?;
         Ok(value)
@@ -137,6 +138,10 @@ impl<B: Backend> Communicator<B> {
         ranks: &[(&Self, &Stream<B>)],
         body: impl FnOnce(&mut [Operations<'g, '_, B>]) -> Result<R>,
     ) -> Result<R> {
+        // Before the body: it packs arrays.
+        ranks.iter().try_for_each(|(_, stream)| {
+            refuse_recording("group_all", stream.device(), NotRecorded::SeveralRanks)
+        })?;
         let mut groups: Vec<Group<'g, B>> = ranks.iter().map(|_| Group::new()).collect();
         let each = ranks.iter().zip(&mut groups);
         let each = each.map(|((communicator, stream), group)| Operations {
@@ -194,7 +199,7 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         let operation = call.kind.name();
         let (destination, unpack) = destination.unzip();
         let unpack = unpack.flatten();
-        let target = unpack.as_ref().map(|unpack| unpack.target);
+        let target = unpack.as_ref().map(|unpack| unpack.target.clone());
         let prepared = Prepared { call, source, destination, in_place, target };
         // Before it is added: a group holds only what can be enqueued on its stream.
         self.communicator.check_stream(self.stream, operation)?;
@@ -204,8 +209,7 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
             group.unpack.extend(unpack);
             return Ok(());
         }
-        let engine = self.communicator.engine(operation)?;
-        engine.enqueue(self.stream, operation, slice::from_ref(&prepared))?;
+        self.communicator.enqueue(self.stream, operation, slice::from_ref(&prepared))?;
         unpack.map_or(Ok(()), |unpack| (unpack.copy)(self.stream))
     }
 

@@ -1,7 +1,7 @@
 //! Communicators of the processes that a launcher has started.
 
 use crate::{Communicator, CommunicatorId, Options, ProcessRank, choose, mpi, rendezvous::Rendezvous};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, NotRecorded, Result};
 use gpumem_runtime::{Device, internal::may_block};
 use std::env;
 
@@ -46,7 +46,7 @@ impl<B: Backend> Communicator<B> {
     /// As there.
     pub fn from_environment_with(device: &Device<B>, options: &Options) -> Result<Self> {
         may_block(OPERATION)?;
-        choose::refuse_recording(OPERATION, device)?;
+        choose::refuse_recording(OPERATION, device, NotRecorded::Communicator)?;
         let process = ProcessRank::from_environment()?;
         let id =
             identity(device, &process, options).map_err(|error| device.core_by(crate::KEY).place(error))?;

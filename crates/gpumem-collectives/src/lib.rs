@@ -32,6 +32,7 @@ mod pack;
 mod participation;
 mod rank_state;
 mod record;
+mod recorded;
 mod reduction;
 mod registration;
 mod rendezvous;

@@ -1,7 +1,7 @@
 //! Arrays of any layout as packed elements: the engines move runs of bytes.
 
-use crate::{call::Place, choose::refuse_recording};
-use gpumem_core::{Backend, Element, MemoryUse, Result};
+use crate::call::Place;
+use gpumem_core::{Backend, Element, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, StorageMut, Stream};
 use ndarray::Dimension;
 
@@ -11,7 +11,7 @@ type Copy<'a, B> = dyn FnOnce(&Stream<B>) -> Result<()> + 'a;
 pub(crate) struct Unpack<'a, B: Backend> {
     pub(crate) copy: Box<Copy<'a, B>>,
     /// Where that is.
-    pub(crate) target: MemoryUse,
+    pub(crate) target: Place<'static, B>,
 }
 
 /// A packed copy of the elements, in stream order.
@@ -31,7 +31,6 @@ fn room<S: Storage, D: Dimension>(
     operation: &'static str,
     array: &ArrayBase<S, D>,
 ) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
-    refuse_recording(operation, stream.device())?;
     let room = stream.uninit_array::<S::Elem, _>(array.raw_dim());
     // SAFETY: the copy or the operation that is enqueued next writes every element, or its failure keeps them from being read.
     Ok(unsafe { room.map_err(|error| error.in_operation(operation))?.assume_init() })
@@ -80,7 +79,7 @@ pub(crate) fn destination<'a, B: Backend, T: Element, D: Dimension + 'a>(
     let room = if keeps { packed(stream, operation, &array)? } else { room(stream, operation, &array)? };
     let place = Place::of(&room).into_owned();
     // Poisoned with the packed copy if the operation fails: the copy to it is then skipped.
-    let target = Place::of(&array).used();
+    let target = Place::of(&array).into_owned();
     let copy = move |stream: &Stream<B>| {
         stream.copy_to_device(&mut array, &room).map_err(|error| error.in_operation(operation))
     };

@@ -30,6 +30,19 @@ impl RankState {
         Self { place, sequence: 0, operations, failure: None, revoked: None, has_left: false }
     }
 
+    /// Refuses operations of a rank that can call none any more.
+    pub(crate) fn check(&self, operation: &'static str) -> Result<(), Box<CollectiveError>> {
+        let error = |cause| Box::new(CollectiveError::new(operation, self.sequence, self.place, cause));
+        self.ended().map_or(Ok(()), |cause| Err(error(cause)))
+    }
+
+    /// Why the rank can call no operation any more, if it cannot: a graph has operations when the communicator is gone.
+    pub(crate) fn ended(&self) -> Option<CollectiveCause> {
+        let why = || "its communicator was given up".to_owned();
+        let left = || self.has_left.then(|| CollectiveCause::PeerLost { rank: self.place.0, why: why() });
+        self.revoked.clone().or_else(left)
+    }
+
     /// Notes an operation that is being called, also one that is refused afterwards. Returns its number.
     pub(crate) fn begin(&mut self, mut call: CollectiveCall) -> u64 {
         // Only needed for the comparison, and a heap allocation for each operation.

@@ -1,7 +1,7 @@
 //! A value of the host.
 
-use crate::{Communicator, InPlace, Reduction};
-use gpumem_core::{Backend, CollectiveError, Element, Error, ErrorKind, Result};
+use crate::{Communicator, InPlace, Reduction, choose::refuse_recording};
+use gpumem_core::{Backend, CollectiveError, Element, Error, ErrorKind, NotRecorded, Result};
 use gpumem_runtime::{Stream, internal::may_block};
 
 impl<B: Backend> Communicator<B> {
@@ -39,6 +39,7 @@ impl<B: Backend> Communicator<B> {
         const OPERATION: &str = "all_reduce_scalar";
         may_block(OPERATION)?;
         self.check_stream(stream, OPERATION)?;
+        refuse_recording(OPERATION, stream.device(), NotRecorded::Wait)?;
         let in_operation = |error: Error| error.in_operation(OPERATION);
         let mut array = stream.to_device(&[value]).map_err(in_operation)?;
         self.on(stream).all_reduce(InPlace, &mut array, reduction).map_err(in_operation)?;

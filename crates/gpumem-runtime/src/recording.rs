@@ -1,6 +1,6 @@
 //! The recording of a graph: placeholder memory, and what a body enqueues.
 
-use crate::frozen;
+use crate::{frozen, graph::RankWork};
 use gpumem_core::{
     Backend, CopyRegion, DriverDevice, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result, Space,
 };
@@ -105,6 +105,8 @@ pub(crate) struct Step<B: Backend> {
     pub(crate) stream: u64,
     pub(crate) uses: SmallVec<[RegionUse; 4]>,
     pub(crate) calls: Vec<Call<B>>,
+    /// Work of several ranks, which has no calls of its own. The uses are those of its memory, in their order.
+    pub(crate) ranks: Option<Arc<dyn RankWork<B>>>,
     /// Whether it writes every byte of what it names for writing.
     pub(crate) writes_all: bool,
 }
@@ -244,6 +246,32 @@ impl<B: Backend> GraphRecording<B> {
         state.steps.extend(moved);
         Ok(())
     }
+
+    /// Writes down work of several ranks, with its uses of memory that has been admitted.
+    pub(crate) fn add_ranks<'a>(
+        &self,
+        stream: u64,
+        operation: &'static str,
+        accesses: impl Iterator<Item = &'a Access<'a, B>>,
+        work: Arc<dyn RankWork<B>>,
+    ) -> Result<()>
+    where
+        B: 'a,
+    {
+        let mut state = self.state.lock();
+        let closed = |what| self.context.error(operation, ErrorKind::OfRecording { what });
+        if !state.is_open {
+            return Err(closed("stream"));
+        }
+        let mut uses = SmallVec::new();
+        for access in accesses {
+            let region = state.numbers.get(&access.memory.id()).ok_or_else(|| closed("array"))?;
+            uses.push(RegionUse { region: *region, extent: access.extent.clone(), write: access.write });
+        }
+        let (calls, ranks) = (Vec::new(), Some(work));
+        state.steps.push(Step { operation, stream, uses, calls, ranks, writes_all: false });
+        Ok(())
+    }
 }
 
 /// Room for elements of the host, which is given back unless it is kept.
@@ -336,7 +364,8 @@ impl<B: Backend> Recorded<B> {
             }
             calls.push(Call { command, relocations });
         }
-        Some(Step { operation: step.operation, stream, uses, calls, writes_all: step.writes_all })
+        let Step { operation, ref ranks, writes_all, .. } = *step;
+        Some(Step { operation, stream, uses, calls, ranks: ranks.clone(), writes_all })
     }
 
     /// Where a call has addresses. `None` if one of them is of no use.
@@ -382,7 +411,8 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
     fn admit(&self, work: Work, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         let refuse = |what| Err(self.context.not_recordable(operation, what));
         match work {
-            Work::Collective => return refuse(NotRecorded::Collective),
+            // What is recorded for one rank does not come here.
+            Work::Collective => return refuse(NotRecorded::SeveralRanks),
             Work::Foreign => return refuse(NotRecorded::ForeignWork),
             _ => {}
         }
@@ -450,7 +480,7 @@ impl<B: Backend> Recording<B> for GraphRecording<B> {
             Ok(Call { relocations: relocations.ok_or_else(missing)?, command })
         });
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        state.steps.push(Step { operation, stream, uses, calls, writes_all });
+        state.steps.push(Step { operation, stream, uses, calls, ranks: None, writes_all });
         Ok(())
     }
 }

@@ -135,6 +135,11 @@ pub(crate) fn span<B: Backend>(place: Option<&Place<'_, B>>) -> Span {
 }
 
 impl<B: Backend> Engine<B> for End {
+    fn check(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
+        let checked = self.shared.of_rank(self.rank, |own| own.check(operation));
+        checked.map_err(|error| stream.timeline_by(crate::KEY).context.error(operation, error))
+    }
+
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);

@@ -187,8 +187,8 @@ impl Shared {
         let mut state = self.lock();
         let own = &mut state.ranks[rank].state;
         let sequence = own.begin(part.call.describe());
-        let called = match &own.revoked {
-            Some(cause) => Err(cause.clone()),
+        let called = match own.ended() {
+            Some(cause) => Err(cause),
             None => self.call_locked(&mut state, rank, part, &mut later),
         };
         drop(state);

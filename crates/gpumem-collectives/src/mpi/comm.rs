@@ -112,7 +112,7 @@ impl Comm {
         // From the number to the inbox under one lock: the engine sees operations in the order of their numbers.
         let mut state = self.lock();
         let sequence = state.rank.begin(fingerprint.call.clone());
-        let refused = state.rank.revoked.clone().or_else(|| state.left(of));
+        let refused = state.rank.ended().or_else(|| state.left(of));
         if let Some(cause) = refused {
             return Err(state.rank.fail(operation, sequence..sequence + 1, cause));
         }

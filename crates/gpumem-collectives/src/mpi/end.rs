@@ -49,6 +49,11 @@ impl<B: Backend> Engine<B> for MpiEnd {
         self
     }
 
+    fn check(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
+        let checked = self.comm.of_rank(|own| own.check(operation));
+        checked.map_err(|error| stream.timeline_by(crate::KEY).context.error(operation, error))
+    }
+
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
@@ -106,6 +111,8 @@ impl<B: Backend> Engine<B> for MpiEnd {
     }
 
     fn leave(&self) {
+        // No operation comes after it: they are added under the same lock.
+        self.comm.of_rank(|own| own.has_left = true);
         self.comm.call_counts.leave(0, self.comm.id);
         self.comm.inbox.push(Message::Leave(self.comm.id));
     }

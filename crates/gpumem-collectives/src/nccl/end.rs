@@ -11,7 +11,7 @@ use crate::{
     report,
     split_key::SplitKey,
 };
-use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, ErrorKind, Result};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, Result};
 use gpumem_runtime::Stream;
 use std::{any::Any, sync::Arc};
 
@@ -32,6 +32,15 @@ impl<B: Backend> Drop for LibraryEnd<B> {
 impl<B: Backend> Engine<B> for LibraryEnd<B> {
     fn ready(&self) -> Result<()> {
         self.0.wait_ready("join").map(drop)
+    }
+
+    fn check(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
+        self.0.check_stream(stream, operation)
+    }
+
+    fn has_called(&self, error: &Error) -> bool {
+        // Poison is refused before the library is called.
+        matches!(error.kind(), ErrorKind::Collective(_))
     }
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {

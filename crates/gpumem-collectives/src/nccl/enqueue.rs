@@ -5,7 +5,7 @@ use super::{
     calls::{self, Target},
     check::Check,
     device_order::{self, DeviceOrder, Last},
-    link::{Handle, IssuedCall, Pending, Writes},
+    link::{Handle, IssuedCall, Pending, State, Writes},
 };
 use crate::{
     call::{Accesses, Kind, Prepared, accesses},
@@ -194,10 +194,7 @@ impl<B: Backend> OwnCalls<'_, B> {
         let Self { link, stream, operation, .. } = self;
         let timeline = stream.timeline_by(crate::KEY);
         timeline.admit(Work::Collective, operation, &self.accesses()).map(drop)?;
-        // The library's calls may wait for other ranks.
-        may_block(operation)?;
-        timeline.refuse_capture(operation, CAPTURED)?;
-        link.wait_ready(operation).map(drop)
+        link.check_stream(stream, operation)
     }
 
     /// The uses of memory.
@@ -221,6 +218,9 @@ impl<B: Backend> OwnCalls<'_, B> {
         let lent = admitted.lend_after(link.last.on(timeline), CAPTURED)?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
+        if self.counts {
+            link.check_rank(&state, operation)?;
+        }
         state.prune_many();
         let sequence = state.rank.sequence;
         link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
@@ -247,9 +247,25 @@ impl<B: Backend> OwnCalls<'_, B> {
         let mut writes = Writes::new();
         for Prepared { destination, target, .. } in self.calls {
             destination.iter().for_each(|place| writes.push(place.used()));
-            target.iter().for_each(|target| writes.push(*target));
+            target.iter().for_each(|target| writes.push(target.used()));
         }
         writes
+    }
+}
+
+impl<B: Backend> Link<B> {
+    /// Refuses a stream on which no operation can be called now.
+    pub(super) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
+        // The library's calls may wait for other ranks.
+        may_block(operation)?;
+        stream.timeline_by(crate::KEY).refuse_capture(operation, CAPTURED)?;
+        let (state, _) = self.lock_ready(operation)?;
+        self.check_rank(&state, operation)
+    }
+
+    /// Refuses operations after the communicator was given up.
+    fn check_rank(&self, state: &State<B>, operation: &'static str) -> Result<()> {
+        state.rank.check(operation).map_err(|error| self.device.core_by(crate::KEY).error(operation, error))
     }
 }
 

@@ -51,7 +51,9 @@ not_recorded! {
     SharedMemory: "memory for other processes", "make it outside, and give it to `record`";
     Spilling: "an array that has left the device",
         "bring it back outside, and give a view of it to `record` and to each launch";
-    Collective: "an operation of several ranks", "enqueue it on the stream between two launches";
+    Communicator: "a communicator that is made inside", "make it outside";
+    SeveralRanks: "operations of several ranks in one call",
+        "record a graph for each rank, and launch each on a thread of its own";
     ForeignWork: "work of other libraries", "enqueue it on the stream between two launches";
     AnotherRecording: "another recording", "record it before, and launch the graph here";
 }

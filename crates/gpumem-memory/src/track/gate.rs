@@ -119,7 +119,7 @@ pub fn refuse_overlap<B: Backend>(operation: &'static str, accesses: &[Access<'_
 impl<B: Backend> Admitted<'_, '_, B> {
     /// Refuses bytes that failed work was to write, if the work reads them, or may do so.
     #[inline]
-    pub(super) fn refuse_poisoned(&self) -> Result<()> {
+    pub fn refuse_poisoned(&self) -> Result<()> {
         if POISONED.is_any() { self.look_for_poison() } else { Ok(()) }
     }
 

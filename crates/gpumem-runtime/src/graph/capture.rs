@@ -19,7 +19,7 @@ pub(super) fn capture<B: Backend>(
     values: &Values<'_, B>,
     retire: impl FnMut(B::Stream),
 ) -> Result<Option<Captured<B>>> {
-    let schedule = Schedule::of(values.plan);
+    let schedule = Schedule::of(values.plan, values.steps.clone());
     let streams = schedule.streams.iter().max().map_or(1, |most| most + 1);
     let mut made = Vec::new();
     let captured = (0..streams)
@@ -66,7 +66,7 @@ fn enqueue<B: Backend>(
         (0..schedule.streams.len()).flat_map(|step| schedule.waits(step)).collect();
     let mut events: Vec<Option<B::Event>> = Vec::new();
     let mut call_number = 0;
-    for (step, at) in values.plan.steps.iter().zip(&schedule.streams) {
+    for (step, at) in values.plan.steps[values.steps.clone()].iter().zip(&schedule.streams) {
         let stream = at.checked_sub(1).and_then(|at| others.get(at)).unwrap_or(first);
         let mut before = schedule.waits(events.len()).filter_map(|step| events.get(step)?.as_ref());
         before.try_for_each(|event| stream.wait(event))?;

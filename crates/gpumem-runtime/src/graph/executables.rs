@@ -39,7 +39,7 @@ impl<B: Backend> Launchable<B> {
         }
         self.numbers = None;
         let mut nodes = self.nodes.iter().peekable();
-        for (at, call) in values.plan.calls().enumerate() {
+        for (at, call) in values.calls().enumerate() {
             let node = nodes.next_if(|(own, _)| *own == at);
             let (Some((_, node)), Command::Launch(launch)) = (node, &call.command) else { continue };
             let arguments = values.arguments(launch, &call.relocations);
@@ -97,7 +97,7 @@ impl<B: Backend> Executables<B> {
 
     /// The driver's graph for these addresses. `None` if the calls have to be enqueued one by one.
     pub(super) fn get(&self, device: &Device<B>, values: &Values<'_, B>) -> Option<Executable<B>> {
-        if values.plan.steps.is_empty() {
+        if values.steps.is_empty() {
             return None;
         }
         // CUDA's copies and fills refer to allocations: where another one has the address now, a launch crashes in the driver. A
@@ -157,7 +157,7 @@ fn make<B: Backend>(
     let graph: Shared<B> = Arc::new(Mutex::new(graph));
     // The programs of its kernels are loaded for as long as it is. They keep no device open, as what waits in a queue of the device
     // must not.
-    let kernels: Vec<B::Kernel> = values.plan.kernels().cloned().collect();
+    let kernels: Vec<B::Kernel> = values.kernels().cloned().collect();
     let owned: Box<dyn Any + Send + Sync> = Box::new((graph.clone(), kernels));
     // SAFETY: a launch notes itself in the program's log.
     let key = unsafe { Key::new() };
@@ -193,7 +193,7 @@ mod tests {
         let bases = [Base::default()].into();
         executables.kept.lock().all.push(Executable { bases, arrivals, graph, program });
         change();
-        let values = Values { plan, bases: &[Base::default()], numbers: &[] };
+        let values = Values { plan, steps: &(0..plan.steps.len()), bases: &[Base::default()], numbers: &[] };
         let (found, (count, _)) = (executables.get(device, &values), executables.report());
         assert_eq!(found.is_some(), count == 1);
         count

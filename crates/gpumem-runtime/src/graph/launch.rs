@@ -2,10 +2,10 @@
 
 use super::{
     Inner,
-    arguments::{Parameter, Places, check_memory, lowest},
-    executables::Executable,
+    arguments::{Places, check_memory, lowest},
+    executables::{Executable, Executables},
     nested,
-    plan::{Home, Plan, ResultMemory},
+    plan::{Home, Part, Plan, ResultMemory, Uses as StepUses},
     results::{Binder, GraphResults},
 };
 use crate::{
@@ -20,7 +20,7 @@ use gpumem_core::{
 };
 use gpumem_memory::track::{Access, Command, RecordedLaunch, Sink, Timeline, Work};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 const OPERATION: &str = "graph";
 
@@ -52,10 +52,12 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
     let recording = stream.device().recording();
     let made = plan.results.iter().map(|result| allocate(stream, result)).collect::<Result<_>>()?;
     // A recording has its own memory for the temporaries.
-    let arena = match (plan.report.arena_bytes, recording) {
-        (0, _) => None,
-        (bytes, Some(_)) => Some(Allocation::new(stream.device(), OPERATION, bytes, plan.arena_align)?),
-        (bytes, None) => {
+    let arena = match plan.report.arena_bytes {
+        0 => None,
+        bytes if recording.is_some() || plan.has_ranks() => {
+            Some(Allocation::new(stream.device(), OPERATION, bytes, plan.arena_align)?)
+        }
+        bytes => {
             plan.shared.as_ref().map(|shared| shared.block(OPERATION, bytes, plan.arena_align)).transpose()?
         }
     };
@@ -71,41 +73,82 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
     }))?;
     match recording {
         Some(recording) => nested::record(&bound, timeline, recording)?,
-        None => enqueue_all(inner, timeline, &bound)?,
+        None => enqueue_all(inner, stream, &bound)?,
     }
     Ok(results)
 }
 
 fn enqueue_all<R, B: Backend>(
     inner: &Inner<R, B>,
-    timeline: &Arc<Timeline<B>>,
+    stream: &Stream<B>,
     bound: &Bound<'_, '_, B>,
 ) -> Result<()> {
-    let (plan, places) = (bound.plan, bound.places);
+    let (plan, places, timeline) = (bound.plan, bound.places, stream.timeline());
     if places.numbers.iter().any(|number| number.memory.is_some()) {
         return Err(timeline.context.error(OPERATION, ErrorKind::OfRecording { what: "number" }));
     }
+    if plan.has_ranks() {
+        bound.check_ranks(stream)?;
+    }
+    let (mut begun, mut failed) = (false, None);
     let bases = bound.bases();
-    let numbers: Numbers<'_> = places.numbers.iter().map(|number| number.bytes).collect();
-    let values = Values { plan, bases: &bases, numbers: &numbers };
-    let accesses = bound.accesses();
+    for (part, executables) in plan.parts.iter().zip(&inner.executables) {
+        let enqueued = match plan.ranks(part) {
+            Some((step, work)) => {
+                begun = true;
+                // Also after a failure: the other ranks call it, too. What that was to write is poisoned by then.
+                bound.enqueue_ranks(stream, step, work)
+            }
+            None if failed.is_some() => continue,
+            None => enqueue_part(inner, timeline, bound, (part, executables, &bases), &mut begun),
+        };
+        if let Err(error) = enqueued
+            && failed.is_none()
+        {
+            if !begun {
+                return Err(error);
+            }
+            if plan.has_ranks() {
+                bound.poison(timeline, &error);
+            }
+            failed = Some(error);
+        }
+    }
+    let Some(error) = failed else { return Ok(()) };
+    // What was enqueued before the failure may have written anything.
+    let written = bound.arguments(&plan.uses).filter(|(.., write)| *write);
+    written.for_each(|(place, ..)| note_torn(timeline, OPERATION, place, &error));
+    Err(error)
+}
+
+/// Enqueues the calls of a part as one piece of work.
+fn enqueue_part<R, B: Backend>(
+    inner: &Inner<R, B>,
+    timeline: &Arc<Timeline<B>>,
+    bound: &Bound<'_, '_, B>,
+    (part, executables, bases): (&Part, &Executables<B>, &[Base]),
+    begun: &mut bool,
+) -> Result<()> {
+    let numbers: Numbers<'_> = bound.places.numbers.iter().map(|number| number.bytes).collect();
+    let values = Values { plan: bound.plan, steps: &part.steps, bases, numbers: &numbers };
+    let accesses = bound.accesses(&part.uses);
     let admitted = timeline.admit(Work::Launch, OPERATION, &accesses)?;
     // After the gate: a launch that is refused makes no graph of the driver, and takes the place of none.
-    let executable = inner.executables.get(&inner.device, &values);
-    let shown = timeline.survives_faults().then(|| bound.shown());
-    let (mut begun, mut not_taken) = (false, None);
+    let executable = executables.get(&inner.device, &values);
+    let shown = timeline.survives_faults().then(|| bound.shown(part));
+    let mut not_taken = None;
     let submitted = admitted.submit(|sink, submission| {
         if executable.is_some() && sink.stream(OPERATION)?.is_capturing()? {
             let what = "a graph on a stream that is being captured";
             return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
         }
-        begun = true;
+        *begun = true;
         let submission_id = SubmissionId { stream: timeline.id(), submission };
         let uses = shown.as_deref().map(|all| Uses { all, submission: submission_id });
         let told = uses.as_ref().map(|uses| uses as &dyn MemoryUses);
-        // SAFETY: these are the accesses of the launch, but for the arena. Each region is where the bases say, and has the bytes
-        // that were recorded: the layouts of arguments are equal, and results, temporaries and constants were allocated for it.
-        // All of it is in the accesses of the launch, whose logs keep it alive and ordered.
+        // SAFETY: these are the accesses of the part. Each region is where the bases say, and has the bytes that were recorded: the
+        // layouts of arguments are equal, and results, temporaries and constants were allocated for it. All of it is in the accesses,
+        // whose logs keep it alive and ordered.
         unsafe {
             with_uses(told, || {
                 if let Some(executable) = &executable {
@@ -123,16 +166,7 @@ fn enqueue_all<R, B: Backend>(
     if let Some(error) = not_taken {
         gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver did not take its numbers");
     }
-    if let Err(error) = submitted {
-        // What was enqueued before the failure may have written anything.
-        let is_written = |(_, parameter): &(_, &Parameter)| {
-            begun && parameter.region.is_some_and(|region| plan.writes.get(region) == Some(&Some(true)))
-        };
-        let written = places.arrays.iter().zip(&plan.signature.arrays).filter(is_written);
-        written.for_each(|(place, _)| note_torn(timeline, OPERATION, *place, &error));
-        return Err(error);
-    }
-    Ok(())
+    submitted.map(drop)
 }
 
 fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Result<()> {
@@ -222,13 +256,20 @@ impl<B: Backend> Bound<'_, '_, B> {
         self.plan.homes.iter().map(|home| base(home).unwrap_or_default()).collect()
     }
 
-    /// The arguments that the graph uses, each with whether it writes it.
-    fn arguments(&self) -> impl Iterator<Item = (ArrayRef<'_, B>, &Parameter, bool)> {
+    /// The arguments that steps use, each with its region and whether they write it.
+    fn arguments(&self, uses: &StepUses) -> impl Iterator<Item = (ArrayRef<'_, B>, usize, bool)> {
         let arguments = self.places.arrays.iter().zip(&self.plan.signature.arrays);
         arguments.filter_map(|(place, parameter)| {
-            let write = self.plan.writes.get(parameter.region?).copied().flatten()?;
-            Some((*place, parameter, write))
+            let region = parameter.region?;
+            Some((*place, region, uses.write(region)?))
         })
+    }
+
+    /// The results that steps use, each with its region.
+    fn results(&self, uses: &StepUses) -> impl Iterator<Item = (&AllocationRef<B>, usize)> {
+        let results = self.made.iter().zip(&self.plan.results);
+        let results = results.map(|(memory, result)| (memory, result.region));
+        results.filter(|(_, region)| uses.write(*region).is_some())
     }
 
     /// Memory that the graph reads and that is never written.
@@ -236,32 +277,53 @@ impl<B: Backend> Bound<'_, '_, B> {
         self.plan.constants.iter().chain(&self.plan.frozen).map(|frozen| &frozen.memory)
     }
 
-    /// All memory that the graph uses.
-    pub(super) fn accesses<'s>(&'s self) -> SmallVec<[Access<'s, B>; 8]> {
+    /// All memory that steps use.
+    pub(super) fn accesses<'s>(&'s self, uses: &StepUses) -> SmallVec<[Access<'s, B>; 8]> {
         let mut accesses: SmallVec<_> =
-            self.arguments().map(|(place, _, write)| place.access(write)).collect();
+            self.arguments(uses).map(|(place, _, write)| place.access(write)).collect();
         let all = |memory: &'s AllocationRef<B>, write| Access::new(memory, 0..memory.len(), write);
-        accesses.extend(self.made.iter().map(|memory| all(memory, true)));
+        accesses.extend(self.results(uses).map(|(memory, _)| all(memory, true)));
         accesses.extend(self.constants().map(|memory| all(memory, false)));
         // Written by each launch: so they run one after the other.
         accesses.extend(self.arena.map(|memory| all(memory, true)));
         accesses
     }
 
-    /// What a launch uses, for backends: all of it for each of its calls, so that a failure poisons everything that the graph was
+    /// What a part uses, for backends: all of it for each of its calls, so that a failure poisons everything that the part was
     /// to write. An array that it reads and writes is there twice, because a copy may read what it is given for writing elsewhere.
-    /// The arena is not: nothing else uses it, and each launch writes what it reads there.
-    fn shown(&self) -> SmallVec<[MemoryUse; 8]> {
+    /// What was made for the launch is read by later parts alone. Where there are no others, the arena is left out: nothing else uses it.
+    fn shown(&self, part: &Part) -> SmallVec<[MemoryUse; 8]> {
         let mut all = SmallVec::new();
-        for (place, parameter, write) in self.arguments() {
+        let is_later = part.steps.start > 0;
+        for (place, region, write) in self.arguments(&part.uses) {
             let used = |write| place.memory.used(&place.layout.extent(), write);
-            let reads = parameter.region.and_then(|region| self.plan.reads.get(region));
-            all.extend(reads.filter(|reads| **reads).map(|_| used(false)));
+            all.extend(part.uses.read(region).then(|| used(false)));
             all.extend(write.then(|| used(true)));
         }
-        all.extend(self.made.iter().map(|memory| memory.used(&(0..memory.len()), true)));
-        all.extend(self.constants().map(|memory| memory.used(&(0..memory.len()), false)));
+        let whole = |memory: &AllocationRef<B>, write| memory.used(&(0..memory.len()), write);
+        let arena = self.arena.filter(|_| self.plan.has_ranks());
+        for memory in self.results(&part.uses).map(|(memory, _)| memory).chain(arena) {
+            all.extend(is_later.then(|| whole(memory, false)));
+            all.push(whole(memory, true));
+        }
+        all.extend(self.constants().map(|memory| whole(memory, false)));
         all
+    }
+
+    /// Refuses what a later part would be refused for, before the first one is enqueued.
+    fn check_ranks(&self, stream: &Stream<B>) -> Result<()> {
+        let accesses = self.accesses(&self.plan.uses);
+        stream.timeline().admit(Work::Launch, OPERATION, &accesses)?.refuse_poisoned()?;
+        let mut works = self.plan.parts.iter().filter_map(|part| self.plan.ranks(part));
+        works.try_for_each(|(_, work)| work.check(stream))
+    }
+
+    /// Poisons all that the launch was to write, in the order of work.
+    #[cold]
+    fn poison(&self, timeline: &Arc<Timeline<B>>, error: &Error) {
+        let mut written = self.accesses(&self.plan.uses);
+        written.retain(|access| access.write);
+        timeline.poison(OPERATION, &written, error);
     }
 }
 
@@ -272,11 +334,26 @@ pub(super) type Numbers<'a> = SmallVec<[&'a [u8]; 4]>;
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a, B: Backend> {
     pub(super) plan: &'a Plan<B>,
+    /// Those of a part.
+    pub(super) steps: &'a Range<usize>,
     pub(super) bases: &'a [Base],
     pub(super) numbers: &'a [&'a [u8]],
 }
 
 impl<B: Backend> Values<'_, B> {
+    /// All calls, in their order.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call<B>> {
+        self.plan.calls(self.steps)
+    }
+
+    /// The kernels of the launches.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &B::Kernel> {
+        self.calls().filter_map(|call| match &call.command {
+            Command::Launch(launch) => Some(&launch.kernel),
+            _ => None,
+        })
+    }
+
     fn address(&self, relocation: &Relocation) -> u64 {
         let base = self.bases.get(relocation.region).copied().unwrap_or_default();
         let start = if relocation.by_host { base.host } else { base.device };
@@ -337,7 +414,7 @@ pub(super) unsafe fn enqueue<B: Backend>(
     sink: &Sink<'_, B>,
     launch: Option<(&Arc<Timeline<B>>, u64)>,
 ) -> Result<()> {
-    for call in values.plan.calls() {
+    for call in values.calls() {
         // SAFETY: the caller's promise.
         unsafe { enqueue_call(call, values, sink, launch)? };
     }

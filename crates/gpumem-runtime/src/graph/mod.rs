@@ -13,6 +13,7 @@ mod memory;
 mod nested;
 mod pinned;
 mod plan;
+mod ranks;
 mod results;
 mod schedule;
 mod varying;
@@ -29,6 +30,7 @@ pub use arguments::{
 };
 pub use memory::GraphMemory;
 pub use pinned::{PinnedReadForm, PinnedView, PinnedWriteForm};
+pub use ranks::{BoundUse, RankWork};
 use results::Binder;
 pub use results::GraphResults;
 pub use varying::{UntypedNumber, UntypedValue, Value, Varying};
@@ -61,7 +63,8 @@ pub struct Graph<P, R, B: Backend> {
 
 struct Inner<R, B: Backend> {
     plan: Plan<B>,
-    executables: Executables<B>,
+    /// Those of each part of the plan.
+    executables: Vec<Executables<B>>,
     /// What the body returned, over placeholder memory.
     results: R,
     /// Which result of the plan each of them is, those without bytes left out.
@@ -89,13 +92,16 @@ pub struct GraphReport {
     pub copies: usize,
     /// Calls of the driver that fill.
     pub fills: usize,
+    /// Operations of several ranks, a group of them as one.
+    pub collectives: usize,
     /// Bytes of the block with the temporaries.
     pub arena_bytes: usize,
     /// Bytes of all temporaries together: those that are never alive at the same time share bytes of the arena.
     pub temporary_bytes: usize,
     /// Bytes of the host that the body uploaded, and that the graph keeps on the device.
     pub constant_bytes: usize,
-    /// Graphs of the driver that are kept: one for each set of arrays of the last launches, at most 16.
+    /// Graphs of the driver that are kept: one for each set of arrays of the last launches, at most 16. A graph with operations of
+    /// several ranks has as many for each part before, between and after these.
     pub driver_graphs: usize,
     /// Why launches enqueue all calls one by one, if they do. Known from the first launch on.
     pub replayed: Option<&'static str>,
@@ -103,11 +109,12 @@ pub struct GraphReport {
 
 impl fmt::Display for GraphReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { nodes, edges, launches, copies, fills, .. } = self;
-        writeln!(
-            f,
-            "{nodes} nodes and {edges} edges: {launches} launches, {copies} copies and {fills} fills"
-        )?;
+        let Self { nodes, edges, launches, copies, fills, collectives, .. } = self;
+        write!(f, "{nodes} nodes and {edges} edges: {launches} launches, {copies} copies and {fills} fills")?;
+        if *collectives > 0 {
+            write!(f, ", and {collectives} operations of several ranks")?;
+        }
+        writeln!(f)?;
         let Self { arena_bytes, temporary_bytes, constant_bytes, driver_graphs, replayed, .. } = self;
         writeln!(
             f,
@@ -231,7 +238,7 @@ impl<B: Backend> Device<B> {
             Ok(memory.clone())
         }))?;
         let plan = Plan::new(self, recorded, signature, &regions, memory)?;
-        let executables = Executables::new();
+        let executables = plan.parts.iter().map(|_| Executables::new()).collect();
         let inner = Inner { plan, executables, results, numbers, device: self.share(), generation };
         Ok(Graph { inner: Arc::new(inner), parameters: PhantomData })
     }
@@ -252,9 +259,13 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     pub fn report(&self) -> GraphReport {
         let Inner { plan, executables, device, .. } = &*self.inner;
         // In a forked child a thread of the parent may hold the lock for ever.
-        let (driver_graphs, replayed) =
-            if device.core().origin.is_valid() { executables.report() } else { Default::default() };
-        let edges = Schedule::of(plan).edges();
+        let (mut driver_graphs, mut replayed) = (0, None);
+        for executables in executables.iter().filter(|_| device.core().origin.is_valid()) {
+            let (kept, why) = executables.report();
+            driver_graphs += kept;
+            replayed = replayed.or(why);
+        }
+        let edges = Schedule::of(plan, 0..plan.steps.len()).edges();
         GraphReport { edges, driver_graphs, replayed, ..plan.report }
     }
 
@@ -271,7 +282,8 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn dot(&self) -> String {
-        Schedule::of(&self.inner.plan).dot(&self.inner.plan)
+        let plan = &self.inner.plan;
+        Schedule::of(plan, 0..plan.steps.len()).dot(plan)
     }
 
     /// Returns the device that the graph was recorded on.

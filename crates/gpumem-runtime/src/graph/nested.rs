@@ -14,7 +14,7 @@ pub(super) fn record<B: Backend>(
     recording: &GraphRecording<B>,
 ) -> Result<()> {
     let numbers = &bound.places.numbers;
-    let mut accesses = bound.accesses();
+    let mut accesses = bound.accesses(&bound.plan.uses);
     let of_recording = numbers.iter().filter_map(|number| number.memory);
     accesses.extend(of_recording.map(|memory| Access::read(memory, 0..memory.len())));
     // All that the steps use is memory of the recording or frozen. What is admitted is not enqueued: it is data.

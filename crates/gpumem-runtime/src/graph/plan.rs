@@ -1,6 +1,6 @@
 //! From a recording to what each launch does.
 
-use super::{GraphMemory, GraphReport, arguments::Signature};
+use super::{GraphMemory, GraphReport, RankWork, arguments::Signature};
 use crate::{
     Device, Layout, Order,
     device::{Allocation, AllocationRef, FrozenMemory},
@@ -11,7 +11,10 @@ use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, NotRecorded
 use gpumem_layout::arena::{self, Temporary};
 use gpumem_memory::track::Command;
 use ndarray::ArrayView1;
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+};
 
 const OPERATION: &str = "record";
 
@@ -37,11 +40,19 @@ pub(super) enum Home {
 /// Memory of a result.
 #[derive(Debug)]
 pub(super) struct ResultMemory {
+    pub(super) region: usize,
     pub(super) bytes: usize,
     pub(super) align: usize,
     pub(super) kind: MemoryKind,
     /// Whether the first work that uses it writes all of it.
     pub(super) is_written: bool,
+}
+
+/// Steps that a launch submits as one piece of work: one of several ranks, or those up to the next one of several ranks.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) steps: Range<usize>,
+    pub(super) uses: Uses,
 }
 
 /// What each launch does.
@@ -52,11 +63,11 @@ pub(super) struct Plan<B: Backend> {
     pub(super) regions: Vec<Region>,
     pub(super) results: Vec<ResultMemory>,
     pub(super) steps: Vec<Step<B>>,
-    /// Whether the graph writes the region, or only reads it; `None` if it does neither.
-    pub(super) writes: Vec<Option<bool>>,
-    /// Whether a copy or a kernel reads the region.
-    pub(super) reads: Vec<bool>,
-    /// Memory for the temporaries, if the graph has its own.
+    /// At least one.
+    pub(super) parts: Vec<Part>,
+    pub(super) uses: Uses,
+    /// Memory for the temporaries, if the graph has its own. Parts of two launches would take turns in it: a graph of several parts
+    /// gets other memory for each launch.
     pub(super) arena: Option<AllocationRef<B>>,
     pub(super) shared: Option<GraphMemory<B>>,
     /// What its address is a multiple of.
@@ -67,17 +78,20 @@ pub(super) struct Plan<B: Backend> {
 }
 
 impl<B: Backend> Plan<B> {
-    /// All calls, in the order of a launch.
-    pub(super) fn calls(&self) -> impl Iterator<Item = &Call<B>> {
-        self.steps.iter().flat_map(|step| &step.calls)
+    /// Whether there is work of several ranks.
+    pub(super) fn has_ranks(&self) -> bool {
+        self.report.collectives > 0
     }
 
-    /// The kernels of the launches.
-    pub(super) fn kernels(&self) -> impl Iterator<Item = &B::Kernel> {
-        self.calls().filter_map(|call| match &call.command {
-            Command::Launch(launch) => Some(&launch.kernel),
-            _ => None,
-        })
+    /// All calls of these steps, in the order of a launch.
+    pub(super) fn calls(&self, steps: &Range<usize>) -> impl Iterator<Item = &Call<B>> {
+        self.steps[steps.clone()].iter().flat_map(|step| &step.calls)
+    }
+
+    /// The work of several ranks that a part is.
+    pub(super) fn ranks(&self, part: &Part) -> Option<(&Step<B>, &dyn RankWork<B>)> {
+        let step = self.steps.get(part.steps.start)?;
+        Some((step, step.ranks.as_deref()?))
     }
 
     /// The plan of a recording, whose results lie in these regions. Allocates the arena and uploads the constants.
@@ -131,8 +145,9 @@ impl<B: Backend> Plan<B> {
         let bytes =
             gather(&regions, &constants, &mut homes).map_err(|bytes| no_room(device, bytes, "host"))?;
         let temporary_bytes = all.iter().fold(0, |sum: usize, one| sum.saturating_add(one.bytes));
+        let report = GraphReport::of(&steps);
         let arena = match shared {
-            _ if arena_bytes == 0 => None,
+            _ if arena_bytes == 0 || report.collectives > 0 => None,
             // That there is room for it is known now.
             Some(shared) => shared.block(OPERATION, arena_bytes, align).map(|_| None)?,
             None => Some(Allocation::new(device, OPERATION, arena_bytes, align)?),
@@ -145,8 +160,10 @@ impl<B: Backend> Plan<B> {
                 arena_bytes,
                 temporary_bytes,
                 constant_bytes: bytes.len(),
-                ..GraphReport::of(&steps)
+                ..report
             },
+            parts: parts(&steps, regions.len()),
+            uses,
             results,
             arena,
             shared: shared.cloned(),
@@ -157,21 +174,44 @@ impl<B: Backend> Plan<B> {
             homes,
             regions,
             steps,
-            writes: uses.writes,
-            reads: uses.reads,
         })
     }
 }
 
-/// How the steps use each region.
-struct Uses {
-    writes: Vec<Option<bool>>,
-    reads: Vec<bool>,
+/// The parts of a launch.
+fn parts<B: Backend>(steps: &[Step<B>], regions: usize) -> Vec<Part> {
+    let mut end = 0;
+    let all = steps.chunk_by(|one, next| one.ranks.is_none() && next.ranks.is_none()).map(|steps| {
+        end += steps.len();
+        Part { steps: end - steps.len()..end, uses: Uses::of(steps, regions) }
+    });
+    let parts: Vec<_> = all.collect();
+    // A graph that does nothing has a launch, too.
+    if parts.is_empty() { vec![Part { steps: 0..0, uses: Uses::of(steps, regions) }] } else { parts }
+}
+
+/// How steps use each region.
+#[derive(Debug)]
+pub(super) struct Uses {
+    /// Whether they write the region, or only read it; `None` if they do neither.
+    pub(super) writes: Vec<Option<bool>>,
+    /// Whether a copy or a kernel reads the region.
+    pub(super) reads: Vec<bool>,
     /// The first and the last step that uses it.
     lives: Vec<Option<RangeInclusive<usize>>>,
 }
 
 impl Uses {
+    /// Whether they write a region, if they use it.
+    pub(super) fn write(&self, region: usize) -> Option<bool> {
+        self.writes.get(region).copied().flatten()
+    }
+
+    /// Whether they read a region.
+    pub(super) fn read(&self, region: usize) -> bool {
+        self.reads.get(region).copied().unwrap_or_default()
+    }
+
     fn of<B: Backend>(steps: &[Step<B>], regions: usize) -> Self {
         let mut all =
             Self { writes: vec![None; regions], reads: vec![false; regions], lives: vec![None; regions] };
@@ -212,7 +252,7 @@ fn result<B: Backend>(regions: &[Region], steps: &[Step<B>], region: usize) -> R
         let first = used.next()?;
         Some(used.next().is_none() && first.write && step.writes_all && first.extent == (0..bytes))
     });
-    ResultMemory { bytes, align, kind, is_written: first == Some(true) }
+    ResultMemory { region, bytes, align, kind, is_written: first == Some(true) }
 }
 
 /// Memory of the device with these bytes.
@@ -238,6 +278,7 @@ impl GraphReport {
     /// What the steps consist of.
     fn of<B: Backend>(steps: &[Step<B>]) -> Self {
         let mut report = Self { nodes: steps.len(), ..Self::default() };
+        report.collectives = steps.iter().filter(|step| step.ranks.is_some()).count();
         for call in steps.iter().flat_map(|step| &step.calls) {
             match call.command {
                 Command::Launch(_) => report.launches += 1,

@@ -23,8 +23,8 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a graph. The streams of its body are spread over the streams of the graph.
-    pub(super) fn of<B: Backend>(plan: &Plan<B>) -> Self {
+    /// The schedule of these steps of a graph. The streams of its body are spread over the streams of the graph.
+    pub(super) fn of<B: Backend>(plan: &Plan<B>, steps: Range<usize>) -> Self {
         let mut numbers: Vec<u64> = Vec::new();
         let mut stream_of = |number| {
             let found = numbers.iter().position(|known| *known == number).unwrap_or_else(|| {
@@ -33,12 +33,14 @@ impl Schedule {
             });
             found % MOST_STREAMS
         };
-        let streams = plan.steps.iter().map(|step| stream_of(step.stream)).collect();
-        let uses: Vec<_> = plan.steps.iter().map(|step| placed(plan, &step.uses)).collect();
-        Self::new(streams, &uses)
+        let steps = &plan.steps[steps];
+        let streams = steps.iter().map(|step| stream_of(step.stream)).collect();
+        let uses: Vec<_> = steps.iter().map(|step| placed(plan, &step.uses)).collect();
+        Self::new(streams, &uses, |step| steps.get(step).is_some_and(|step| step.ranks.is_some()))
     }
 
-    fn new(streams: Vec<usize>, uses: &[Vec<RegionUse>]) -> Self {
+    /// A step that `is_alone` runs after all steps before it, and before all after it.
+    fn new(streams: Vec<usize>, uses: &[Vec<RegionUse>], is_alone: impl Fn(usize) -> bool) -> Self {
         let regions = uses.iter().flatten().map(|used| used.region + 1).max().unwrap_or(0);
         let mut parts: Vec<Parts> = (0..regions).map(|_| Parts::default()).collect();
         let mut last = [None; MOST_STREAMS];
@@ -57,6 +59,9 @@ impl Schedule {
                     parts.add(used, step, &streams);
                 }
             }
+            if is_alone(step) {
+                needed = last;
+            }
             let before = last.get_mut(stream).and_then(|last| last.replace(step));
             let mut others: Vec<usize> = needed.into_iter().flatten().collect();
             others.sort_unstable_by(|one, other| other.cmp(one));
@@ -73,6 +78,9 @@ impl Schedule {
             }
             clocks.push(clock);
             after.push(found);
+            if is_alone(step) {
+                last = [Some(step); MOST_STREAMS];
+            }
         }
         Self { streams, after }
     }
@@ -196,7 +204,7 @@ mod tests {
 
     fn after<const N: usize>(steps: [(usize, Vec<RegionUse>); N]) -> Vec<Vec<usize>> {
         let (streams, uses): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
-        Schedule::new(streams, &uses).after
+        Schedule::new(streams, &uses, |_| false).after
     }
 
     #[test]
@@ -221,6 +229,14 @@ mod tests {
             (2, used(0, 2..3, false)),
         ]);
         assert_eq!(found, [vec![], vec![0], vec![0], vec![1], vec![0, 3, 2], vec![2, 4]]);
+    }
+
+    #[test]
+    fn a_step_alone_runs_after_all_before_it_and_before_all_after_it() {
+        let uses = [used(0, 0..4, true), used(1, 0..4, true), vec![], used(2, 0..4, true), vec![], vec![]];
+        let streams = vec![0, 1, 1, 2, 2, 0];
+        let after = Schedule::new(streams, &uses, |step| step == 2 || step == 4).after;
+        assert_eq!(after, [vec![], vec![], vec![1, 0], vec![2], vec![3], vec![4]]);
     }
 
     #[test]
@@ -276,13 +292,13 @@ mod tests {
     fn a_long_loop_has_few_edges() {
         let many = if cfg!(miri) { 100 } else { 20_000 };
         let uses: Vec<_> = (0..many).map(|_| used(0, 0..4, true)).collect();
-        let schedule = Schedule::new((0..many).map(|at| at % 16).collect(), &uses);
+        let schedule = Schedule::new((0..many).map(|at| at % 16).collect(), &uses, |_| false);
         assert!(schedule.edges() <= 2 * many, "{}", schedule.edges());
         // Readers of one array, writers of disjoint parts of another one, and their readers.
         let mut uses: Vec<_> = (0..many).map(|_| used(0, 0..4, false)).collect();
         uses.extend((0..many).map(|at| used(1, 4 * at..4 * at + 4, true)));
         uses.extend((0..many).map(|at| used(1, 4 * at..4 * at + 4, false)));
-        let schedule = Schedule::new((0..3 * many).map(|at| at / many).collect(), &uses);
+        let schedule = Schedule::new((0..3 * many).map(|at| at / many).collect(), &uses, |_| false);
         assert!(
             schedule.after[..2 * many]
                 .iter()
@@ -316,7 +332,7 @@ mod tests {
             let of = |(region, start, len, write)| RegionUse { region, extent: start..start + len, write };
             let (streams, uses): (Vec<usize>, Vec<Vec<RegionUse>>) =
                 steps.into_iter().map(|(stream, uses)| (stream, uses.into_iter().map(of).collect::<Vec<_>>())).unzip();
-            let after = Schedule::new(streams.clone(), &uses).after;
+            let after = Schedule::new(streams.clone(), &uses, |_| false).after;
             for later in 0..uses.len() {
                 for earlier in 0..later {
                     let clashes = uses[later].iter().any(|one| uses[earlier].iter().any(|other| clash(one, other)));

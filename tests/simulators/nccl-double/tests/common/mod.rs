@@ -180,6 +180,11 @@ pub(crate) fn counts() -> &'static [usize] {
     COUNTS
 }
 
+/// Whether all ranks are in this process.
+pub(crate) fn is_in_one_process() -> bool {
+    true
+}
+
 /// Whether the ranks are added one after the other: then sums that are rounded are known.
 pub(crate) fn adds_in_order() -> bool {
     true
