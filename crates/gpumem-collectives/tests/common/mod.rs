@@ -52,9 +52,6 @@ pub(crate) fn is_in_one_process() -> bool {
     launcher::of_this_process().is_none()
 }
 
-/// Nothing: no test plants a fault in the whole process.
-pub(crate) fn alone() {}
-
 /// Whether the ranks are added one after the other: then sums that are rounded are known.
 pub(crate) fn adds_in_order() -> bool {
     launcher::of_this_process().is_none()
