@@ -33,6 +33,9 @@ enum Blocks {
 /// * [`Collective`](gpumem_core::ErrorKind::Collective) if the operation cannot succeed, as far as that is known already.
 ///
 /// In a group, the last three may also be errors of the group.
+///
+/// On the stream of a recording of a graph they are written down, and each launch calls them. Arrays from outside of it are
+/// [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable) there.
 impl<'g, B: Backend> Operations<'g, '_, B> {
     /// Combines the elements of all ranks, and gives the result to each. `source` and `destination` have the same shape, on
     /// all ranks.

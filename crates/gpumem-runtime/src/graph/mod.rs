@@ -54,7 +54,7 @@ use std::{
 /// the same graph.
 ///
 /// It keeps one block of memory for its temporaries, or shares [one](GraphMemory), so its launches run one after the other, on
-/// whichever streams. Dropping it never waits.
+/// whichever streams. Each launch of a graph with operations of several ranks takes memory of its own. Dropping it never waits.
 #[must_use = "a graph does nothing before it is launched"]
 pub struct Graph<P, R, B: Backend> {
     inner: Arc<Inner<R, B>>,
@@ -84,7 +84,8 @@ pub struct GraphReport {
     /// Pieces of work, as the body has enqueued them.
     pub nodes: usize,
     /// Pairs of nodes of which the second runs after the first: it is the next one on its stream of the body, or uses bytes that the
-    /// first one uses on another stream, one of the two writing them. Pairs that follow from others are not counted.
+    /// first one uses on another stream, one of the two writing them, or one of the two is an operation of several ranks. Pairs that
+    /// follow from others are not counted.
     pub edges: usize,
     /// Launches of kernels.
     pub launches: usize,
@@ -152,7 +153,7 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// Returns the error of `body`. Work that a graph cannot record returns [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable)
-    /// there: waits and looks of the host, other arrays than those above, work of other libraries and of several ranks. Returns
+    /// there: waits and looks of the host, other arrays than those above, work of other libraries. Returns
     /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room for the temporaries.
     pub fn record<A: GraphParameters<B>, R: GraphResults<B>>(
         &self,
@@ -291,7 +292,8 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
         &self.inner.device
     }
 
-    /// Enqueues everything that was recorded, as one piece of work, with these arrays: after all work on any stream that conflicts
+    /// Enqueues everything that was recorded, as one piece of work, or as those before, between and after operations of several
+    /// ranks, which it calls in their places, with these arrays: after all work on any stream that conflicts
     /// with them, as a kernel's launch. Returns the results of this launch, whose contents come in stream order.
     ///
     /// If a part fails, the next wait returns [`AsynchronousFault`](ErrorKind::AsynchronousFault), and uses of what it was to write
@@ -306,7 +308,10 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// * [`Overlap`](ErrorKind::Overlap) and [`Poisoned`](ErrorKind::Poisoned) as for a kernel's launch: an array that failed work was
     ///   to write, and that the graph reads or writes
     /// * [`InvalidArgument`](ErrorKind::InvalidArgument) for a vector that is not as long as the recorded one
-    /// * [`OutOfMemory`](ErrorKind::OutOfMemory) if there is no room for the results
+    /// * [`OutOfMemory`](ErrorKind::OutOfMemory) if there is no room for the results, or for the temporaries of a graph with operations
+    ///   of several ranks
+    /// * [`Collective`](ErrorKind::Collective) if such an operation cannot succeed, as far as that is known already. What comes before it
+    ///   may have been enqueued
     /// * [`Unsupported`](ErrorKind::Unsupported) if another library captures the stream, and the backend launches graphs of the driver
     /// * [`Driver`](ErrorKind::Driver) if the driver reports a failure
     pub fn launch<A: GraphArguments<B, Form = P>>(&self, stream: &Stream<B>, arguments: A) -> Result<R> {
