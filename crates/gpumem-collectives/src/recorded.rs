@@ -47,12 +47,7 @@ impl<B: Backend> Communicator<B> {
     }
 
     #[cold]
-    fn record(
-        &self,
-        stream: &Stream<B>,
-        operation: &'static str,
-        calls: &[Prepared<'_, B>],
-    ) -> Result<()> {
+    fn record(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
         let has = |place: Option<&Place<'_, B>>| place.is_some_and(|place| !place.extent.is_empty());
         let recorded = |prepared: &Prepared<'_, B>| RecordedCall {
             call: prepared.call.clone(),

@@ -43,7 +43,8 @@ fn a_part_that_fails_fails_the_operation_on_all_and_the_next_launch_is_right() {
         let what = "the test wants it".to_owned();
         for fails in [true, false] {
             if fails {
-                let injection = Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what: what.clone() });
+                let injection =
+                    Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what: what.clone() });
                 all[1].0.device().raw().inject(injection);
             }
             let mut kept = Vec::new();
@@ -65,7 +66,10 @@ fn a_part_that_fails_fails_the_operation_on_all_and_the_next_launch_is_right() {
                 let read = w.copy_to_host().map(drop).unwrap_err();
                 assert!(matches!(read.kind(), ErrorKind::Poisoned { .. }), "rank {rank}, {seed:?}: {read:?}");
                 let cause = comm.failure().unwrap().cause;
-                assert!(matches!(cause, CollectiveCause::PeerLost { .. }), "rank {rank}, {seed:?}: {cause:?}");
+                assert!(
+                    matches!(cause, CollectiveCause::PeerLost { .. }),
+                    "rank {rank}, {seed:?}: {cause:?}"
+                );
             }
         }
     }
@@ -90,11 +94,15 @@ fn a_launch_calls_its_operations_also_after_one_that_fails() {
         };
         let wrong = [record(&all[0].0, 3).unwrap(), record(&all[1].0, 4).unwrap()];
         let right = [record(&all[0].0, 3).unwrap(), record(&all[1].0, 3).unwrap()];
-        let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[0_i64; 4]).unwrap()).collect();
+        let mut arrays: Vec<_> =
+            all.iter().map(|(_, stream)| stream.to_device(&[0_i64; 4]).unwrap()).collect();
         for (((_, stream), graph), w) in all.iter().zip(&wrong).zip(&mut arrays) {
             let launched = graph.launch(stream, (w,));
             // The first has not heard of it.
-            assert!(launched.is_ok() || matches!(launched.unwrap_err().kind(), ErrorKind::Collective(_)), "{seed:?}");
+            assert!(
+                launched.is_ok() || matches!(launched.unwrap_err().kind(), ErrorKind::Collective(_)),
+                "{seed:?}"
+            );
         }
         for ((comm, stream), w) in all.iter().zip(&mut arrays) {
             let _told = stream.synchronize();

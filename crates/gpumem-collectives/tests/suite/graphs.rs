@@ -23,7 +23,12 @@ fn sums(ranks: usize, round: usize, count: usize) -> Vec<i64> {
 }
 
 /// Work before an operation, and work after it: what comes out of turn gives other sums.
-fn turned_sum(comm: &Comm, stream: &Stream, x: &View<'_>, w: &mut ViewMut<'_>) -> Result<PinnedArray<i64, Ix1, B>> {
+fn turned_sum(
+    comm: &Comm,
+    stream: &Stream,
+    x: &View<'_>,
+    w: &mut ViewMut<'_>,
+) -> Result<PinnedArray<i64, Ix1, B>> {
     let mut g = stream.to_device(&x.slice(s![..;-1])?)?;
     comm.on(stream).all_reduce(InPlace, &mut g, Sum)?;
     stream.copy_to_device(&mut w.slice_mut(s![..;-1])?, &g)?;
@@ -58,7 +63,11 @@ fn a_graph_is_launched_often_with_other_arrays() {
             for (round, w, host) in kept {
                 let expected: Vec<i64> =
                     sums(number, round, count).iter().map(|sum| sum * number as i64).collect();
-                assert_eq!(host.view().unwrap().to_vec(), expected, "{number} ranks, {seed:?}, round {round}");
+                assert_eq!(
+                    host.view().unwrap().to_vec(),
+                    expected,
+                    "{number} ranks, {seed:?}, round {round}"
+                );
                 assert_eq!(w.copy_to_host().unwrap().to_vec(), expected, "{number} ranks, {seed:?}");
             }
             for (comm, _) in &all {
@@ -86,7 +95,8 @@ const BODIES: &[(&str, Body)] = &[
     ("all_gather_v", |comm, stream, x, w| {
         let rows: Vec<usize> = (0..comm.size()).collect();
         let all = rows.iter().sum::<usize>();
-        comm.on(stream).all_gather_v(&x.slice(s![..comm.rank()])?, (&mut w.slice_mut(s![..2 * all;2])?, &rows))
+        comm.on(stream)
+            .all_gather_v(&x.slice(s![..comm.rank()])?, (&mut w.slice_mut(s![..2 * all;2])?, &rows))
     }),
     ("all_to_all", |comm, stream, x, w| {
         let all = 12 / comm.size() * comm.size();
@@ -164,7 +174,11 @@ fn each_operation_gives_what_its_call_gives() {
                     let launched: Vec<Array> = launched.collect();
                     for (called, launched) in called.iter().zip(&launched).filter(|_| round == 1) {
                         let called = called.copy_to_host().unwrap();
-                        assert_eq!(launched.copy_to_host().unwrap(), called, "{name}, {number} ranks, {seed:?}");
+                        assert_eq!(
+                            launched.copy_to_host().unwrap(),
+                            called,
+                            "{name}, {number} ranks, {seed:?}"
+                        );
                     }
                 }
             }
@@ -176,13 +190,14 @@ fn each_operation_gives_what_its_call_gives() {
 fn a_graph_shows_its_operations_and_what_they_come_between() {
     let all = ranks(counts()[0], None);
     for (comm, stream) in &all {
-        let graph = comm.device().record((writes::<i32, _>(4), writes::<i32, _>(4)), |stream, (mut x, mut y)| {
-            let other = stream.device().stream()?;
-            stream.fill(&mut x, 1)?;
-            other.fill(&mut y, 2)?;
-            comm.on(stream).all_reduce(InPlace, &mut x, Sum)?;
-            other.fill(&mut y, 3)
-        });
+        let graph =
+            comm.device().record((writes::<i32, _>(4), writes::<i32, _>(4)), |stream, (mut x, mut y)| {
+                let other = stream.device().stream()?;
+                stream.fill(&mut x, 1)?;
+                other.fill(&mut y, 2)?;
+                comm.on(stream).all_reduce(InPlace, &mut x, Sum)?;
+                other.fill(&mut y, 3)
+            });
         let graph = graph.unwrap();
         let report = graph.report();
         assert_eq!((report.nodes, report.fills, report.collectives, report.edges), (4, 3, 1, 3));

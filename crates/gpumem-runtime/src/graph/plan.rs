@@ -156,12 +156,7 @@ impl<B: Backend> Plan<B> {
         // The bytes are gathered, and the frozen memory is listed.
         regions.iter_mut().for_each(|region| region.content = Content::Unknown);
         Ok(Self {
-            report: GraphReport {
-                arena_bytes,
-                temporary_bytes,
-                constant_bytes: bytes.len(),
-                ..report
-            },
+            report: GraphReport { arena_bytes, temporary_bytes, constant_bytes: bytes.len(), ..report },
             parts: parts(&steps, regions.len()),
             uses,
             results,

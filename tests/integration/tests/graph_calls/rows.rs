@@ -586,14 +586,8 @@ fn ranks() -> Vec<(&'static str, Row)> {
         "Operations::scatter": scatter(Some(c.x.view()), &mut c.y, 0);
     };
     all.extend([
-        (
-            "Operations::send",
-            Recorded(|c: Case<'_, '_>| exchange(c)) as Row,
-        ),
-        (
-            "Operations::receive",
-            Recorded(exchange),
-        ),
+        ("Operations::send", Recorded(|c: Case<'_, '_>| exchange(c)) as Row),
+        ("Operations::receive", Recorded(exchange)),
         ("Communicator::all", Refused(|c| Communicator::all(std::slice::from_ref(c.device())).map(drop))),
         (
             "Communicator::all_with",
