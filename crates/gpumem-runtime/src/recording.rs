@@ -1,6 +1,6 @@
 //! The recording of a graph: placeholder memory, and what a body enqueues.
 
-use crate::{frozen, graph::RankWork};
+use crate::frozen;
 use gpumem_core::{
     Backend, CopyRegion, DriverDevice, ErrorKind, MemoryInfo, MemoryKind, NotRecorded, Result, Space,
 };
@@ -8,6 +8,7 @@ use gpumem_memory::track::{Access, Command, DeviceContext, Recording, Work};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{
+    any::Any,
     collections::HashMap,
     mem,
     ops::Range,
@@ -97,6 +98,9 @@ impl<B: Backend> Call<B> {
     }
 }
 
+/// Work of several ranks, as the module of graphs wraps it.
+pub(crate) type UntypedRanks = Arc<dyn Any + Send + Sync>;
+
 /// A piece of work as it was submitted.
 #[derive(Debug)]
 pub(crate) struct Step<B: Backend> {
@@ -106,7 +110,7 @@ pub(crate) struct Step<B: Backend> {
     pub(crate) uses: SmallVec<[RegionUse; 4]>,
     pub(crate) calls: Vec<Call<B>>,
     /// Work of several ranks, which has no calls of its own. The uses are those of its memory, in their order.
-    pub(crate) ranks: Option<Arc<dyn RankWork<B>>>,
+    pub(crate) ranks: Option<UntypedRanks>,
     /// Whether it writes every byte of what it names for writing.
     pub(crate) writes_all: bool,
 }
@@ -253,7 +257,7 @@ impl<B: Backend> GraphRecording<B> {
         stream: u64,
         operation: &'static str,
         accesses: impl Iterator<Item = &'a Access<'a, B>>,
-        work: Arc<dyn RankWork<B>>,
+        work: UntypedRanks,
     ) -> Result<()>
     where
         B: 'a,

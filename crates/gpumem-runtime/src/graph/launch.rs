@@ -5,7 +5,7 @@ use super::{
     arguments::{Places, check_memory, lowest},
     executables::{Executable, Executables},
     nested,
-    plan::{Home, Part, Plan, ResultMemory, Uses as StepUses},
+    plan::{Home, Plan, ResultMemory, Segment, Uses as StepUses},
     results::{Binder, GraphResults},
 };
 use crate::{
@@ -92,15 +92,15 @@ fn enqueue_all<R, B: Backend>(
     }
     let (mut begun, mut failed) = (false, None);
     let bases = bound.bases();
-    for (part, executables) in plan.parts.iter().zip(&inner.executables) {
-        let enqueued = match plan.ranks(part) {
+    for (segment, executables) in plan.segments.iter().zip(&inner.executables) {
+        let enqueued = match plan.ranks(segment) {
             Some((step, work)) => {
                 begun = true;
                 // Also after a failure: the other ranks call it, too. What that was to write is poisoned by then.
                 bound.enqueue_ranks(stream, step, work)
             }
             None if failed.is_some() => continue,
-            None => enqueue_part(inner, timeline, bound, (part, executables, &bases), &mut begun),
+            None => enqueue_segment(inner, timeline, bound, (segment, executables, &bases), &mut begun),
         };
         if let Err(error) = enqueued
             && failed.is_none()
@@ -121,21 +121,21 @@ fn enqueue_all<R, B: Backend>(
     Err(error)
 }
 
-/// Enqueues the calls of a part as one piece of work.
-fn enqueue_part<R, B: Backend>(
+/// Enqueues the calls of a segment as one piece of work.
+fn enqueue_segment<R, B: Backend>(
     inner: &Inner<R, B>,
     timeline: &Arc<Timeline<B>>,
     bound: &Bound<'_, '_, B>,
-    (part, executables, bases): (&Part, &Executables<B>, &[Base]),
+    (segment, executables, bases): (&Segment, &Executables<B>, &[Base]),
     begun: &mut bool,
 ) -> Result<()> {
     let numbers: Numbers<'_> = bound.places.numbers.iter().map(|number| number.bytes).collect();
-    let values = Values { plan: bound.plan, steps: &part.steps, bases, numbers: &numbers };
-    let accesses = bound.accesses(&part.uses);
+    let values = Values { plan: bound.plan, steps: &segment.steps, bases, numbers: &numbers };
+    let accesses = bound.accesses(&segment.uses);
     let admitted = timeline.admit(Work::Launch, OPERATION, &accesses)?;
     // After the gate: a launch that is refused makes no graph of the driver, and takes the place of none.
     let executable = executables.get(&inner.device, &values);
-    let shown = timeline.survives_faults().then(|| bound.shown(part));
+    let shown = timeline.survives_faults().then(|| bound.shown(segment));
     let mut not_taken = None;
     let submitted = admitted.submit(|sink, submission| {
         if executable.is_some() && sink.stream(OPERATION)?.is_capturing()? {
@@ -146,7 +146,7 @@ fn enqueue_part<R, B: Backend>(
         let submission_id = SubmissionId { stream: timeline.id(), submission };
         let uses = shown.as_deref().map(|all| Uses { all, submission: submission_id });
         let told = uses.as_ref().map(|uses| uses as &dyn MemoryUses);
-        // SAFETY: these are the accesses of the part. Each region is where the bases say, and has the bytes that were recorded: the
+        // SAFETY: these are the accesses of the segment. Each region is where the bases say, and has the bytes that were recorded: the
         // layouts of arguments are equal, and results, temporaries and constants were allocated for it. All of it is in the accesses,
         // whose logs keep it alive and ordered.
         unsafe {
@@ -289,20 +289,20 @@ impl<B: Backend> Bound<'_, '_, B> {
         accesses
     }
 
-    /// What a part uses, for backends: all of it for each of its calls, so that a failure poisons everything that the part was
+    /// What a segment uses, for backends: all of it for each of its calls, so that a failure poisons everything that it was
     /// to write. An array that it reads and writes is there twice, because a copy may read what it is given for writing elsewhere.
-    /// What was made for the launch is read by later parts alone. Where there are no others, the arena is left out: nothing else uses it.
-    fn shown(&self, part: &Part) -> SmallVec<[MemoryUse; 8]> {
+    /// What was made for the launch is read by later segments alone. Where there are no others, the arena is left out: nothing else uses it.
+    fn shown(&self, segment: &Segment) -> SmallVec<[MemoryUse; 8]> {
         let mut all = SmallVec::new();
-        let is_later = part.steps.start > 0;
-        for (place, region, write) in self.arguments(&part.uses) {
+        let is_later = segment.steps.start > 0;
+        for (place, region, write) in self.arguments(&segment.uses) {
             let used = |write| place.memory.used(&place.layout.extent(), write);
-            all.extend(part.uses.read(region).then(|| used(false)));
+            all.extend(segment.uses.read(region).then(|| used(false)));
             all.extend(write.then(|| used(true)));
         }
         let whole = |memory: &AllocationRef<B>, write| memory.used(&(0..memory.len()), write);
         let arena = self.arena.filter(|_| self.plan.has_ranks());
-        for memory in self.results(&part.uses).map(|(memory, _)| memory).chain(arena) {
+        for memory in self.results(&segment.uses).map(|(memory, _)| memory).chain(arena) {
             all.extend(is_later.then(|| whole(memory, false)));
             all.push(whole(memory, true));
         }
@@ -310,11 +310,11 @@ impl<B: Backend> Bound<'_, '_, B> {
         all
     }
 
-    /// Refuses what a later part would be refused for, before the first one is enqueued.
+    /// Refuses what a later segment would be refused for, before the first one is enqueued.
     fn check_ranks(&self, stream: &Stream<B>) -> Result<()> {
         let accesses = self.accesses(&self.plan.uses);
         stream.timeline().admit(Work::Launch, OPERATION, &accesses)?.refuse_poisoned()?;
-        let mut works = self.plan.parts.iter().filter_map(|part| self.plan.ranks(part));
+        let mut works = self.plan.segments.iter().filter_map(|segment| self.plan.ranks(segment));
         works.try_for_each(|(_, work)| work.check(stream))
     }
 
@@ -334,7 +334,7 @@ pub(super) type Numbers<'a> = SmallVec<[&'a [u8]; 4]>;
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a, B: Backend> {
     pub(super) plan: &'a Plan<B>,
-    /// Those of a part.
+    /// Those of a segment.
     pub(super) steps: &'a Range<usize>,
     pub(super) bases: &'a [Base],
     pub(super) numbers: &'a [&'a [u8]],

@@ -63,7 +63,7 @@ pub struct Graph<P, R, B: Backend> {
 
 struct Inner<R, B: Backend> {
     plan: Plan<B>,
-    /// Those of each part of the plan.
+    /// Those of each segment of the plan.
     executables: Vec<Executables<B>>,
     /// What the body returned, over placeholder memory.
     results: R,
@@ -102,7 +102,7 @@ pub struct GraphReport {
     /// Bytes of the host that the body uploaded, and that the graph keeps on the device.
     pub constant_bytes: usize,
     /// Graphs of the driver that are kept: one for each set of arrays of the last launches, at most 16. A graph with operations of
-    /// several ranks has as many for each part before, between and after these.
+    /// several ranks has as many for each segment before, between and after these.
     pub driver_graphs: usize,
     /// Why launches enqueue all calls one by one, if they do. Known from the first launch on.
     pub replayed: Option<&'static str>,
@@ -239,7 +239,7 @@ impl<B: Backend> Device<B> {
             Ok(memory.clone())
         }))?;
         let plan = Plan::new(self, recorded, signature, &regions, memory)?;
-        let executables = plan.parts.iter().map(|_| Executables::new()).collect();
+        let executables = plan.segments.iter().map(|_| Executables::new()).collect();
         let inner = Inner { plan, executables, results, numbers, device: self.share(), generation };
         Ok(Graph { inner: Arc::new(inner), parameters: PhantomData })
     }

@@ -1,6 +1,10 @@
 //! From a recording to what each launch does.
 
-use super::{GraphMemory, GraphReport, RankWork, arguments::Signature};
+use super::{
+    GraphMemory, GraphReport,
+    arguments::Signature,
+    ranks::{self, RankWork},
+};
 use crate::{
     Device, Layout, Order,
     device::{Allocation, AllocationRef, FrozenMemory},
@@ -50,7 +54,7 @@ pub(super) struct ResultMemory {
 
 /// Steps that a launch submits as one piece of work: one of several ranks, or those up to the next one of several ranks.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct Segment {
     pub(super) steps: Range<usize>,
     pub(super) uses: Uses,
 }
@@ -64,9 +68,9 @@ pub(super) struct Plan<B: Backend> {
     pub(super) results: Vec<ResultMemory>,
     pub(super) steps: Vec<Step<B>>,
     /// At least one.
-    pub(super) parts: Vec<Part>,
+    pub(super) segments: Vec<Segment>,
     pub(super) uses: Uses,
-    /// Memory for the temporaries, if the graph has its own. Parts of two launches would take turns in it: a graph of several parts
+    /// Memory for the temporaries, if the graph has its own. Segments of two launches would take turns in it: a graph of several
     /// gets other memory for each launch.
     pub(super) arena: Option<AllocationRef<B>>,
     pub(super) shared: Option<GraphMemory<B>>,
@@ -88,10 +92,10 @@ impl<B: Backend> Plan<B> {
         self.steps[steps.clone()].iter().flat_map(|step| &step.calls)
     }
 
-    /// The work of several ranks that a part is.
-    pub(super) fn ranks(&self, part: &Part) -> Option<(&Step<B>, &dyn RankWork<B>)> {
-        let step = self.steps.get(part.steps.start)?;
-        Some((step, step.ranks.as_deref()?))
+    /// The work of several ranks that a segment is.
+    pub(super) fn ranks(&self, segment: &Segment) -> Option<(&Step<B>, &dyn RankWork<B>)> {
+        let step = self.steps.get(segment.steps.start)?;
+        Some((step, ranks::of(step)?))
     }
 
     /// The plan of a recording, whose results lie in these regions. Allocates the arena and uploads the constants.
@@ -157,7 +161,7 @@ impl<B: Backend> Plan<B> {
         regions.iter_mut().for_each(|region| region.content = Content::Unknown);
         Ok(Self {
             report: GraphReport { arena_bytes, temporary_bytes, constant_bytes: bytes.len(), ..report },
-            parts: parts(&steps, regions.len()),
+            segments: segments(&steps, regions.len()),
             uses,
             results,
             arena,
@@ -173,16 +177,16 @@ impl<B: Backend> Plan<B> {
     }
 }
 
-/// The parts of a launch.
-fn parts<B: Backend>(steps: &[Step<B>], regions: usize) -> Vec<Part> {
+/// The segments of a launch.
+fn segments<B: Backend>(steps: &[Step<B>], regions: usize) -> Vec<Segment> {
     let mut end = 0;
     let all = steps.chunk_by(|one, next| one.ranks.is_none() && next.ranks.is_none()).map(|steps| {
         end += steps.len();
-        Part { steps: end - steps.len()..end, uses: Uses::of(steps, regions) }
+        Segment { steps: end - steps.len()..end, uses: Uses::of(steps, regions) }
     });
-    let parts: Vec<_> = all.collect();
+    let segments: Vec<_> = all.collect();
     // A graph that does nothing has a launch, too.
-    if parts.is_empty() { vec![Part { steps: 0..0, uses: Uses::of(steps, regions) }] } else { parts }
+    if segments.is_empty() { vec![Segment { steps: 0..0, uses: Uses::of(steps, regions) }] } else { segments }
 }
 
 /// How steps use each region.

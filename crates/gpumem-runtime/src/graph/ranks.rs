@@ -22,6 +22,14 @@ pub trait RankWork<B: Backend>: fmt::Debug + Send + Sync {
     fn enqueue(&self, stream: &Stream<B>, memory: &[BoundUse<'_, B>]) -> Result<()>;
 }
 
+/// Work of several ranks in a recording, which does not know its trait.
+struct Kept<B: Backend>(Arc<dyn RankWork<B>>);
+
+/// The work of several ranks that a step is.
+pub(super) fn of<B: Backend>(step: &Step<B>) -> Option<&dyn RankWork<B>> {
+    step.ranks.as_ref()?.downcast_ref::<Kept<B>>().map(|kept| &*kept.0)
+}
+
 /// Bytes of memory of a launch.
 pub type BoundUse<'a, B> = (&'a AllocationRef<B>, Range<usize>);
 
@@ -50,7 +58,7 @@ impl<B: Backend> Stream<B> {
         for access in later {
             drop(timeline.admit(Work::Transfer, operation, std::slice::from_ref(access))?);
         }
-        recording.add_ranks(timeline.id(), operation, accesses.iter().chain(later), work)
+        recording.add_ranks(timeline.id(), operation, accesses.iter().chain(later), Arc::new(Kept(work)))
     }
 }
 
