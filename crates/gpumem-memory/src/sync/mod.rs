@@ -3,6 +3,7 @@
 //! Each lock has a `Rank`, which says what a thread may hold that waits for it.
 
 pub mod event_count;
+pub mod part_marks;
 mod rank;
 #[cfg(test)]
 #[cfg(all(debug_assertions, not(loom)))]

@@ -1,6 +1,6 @@
 //! The event count of transfers: a sleeping thread is woken, and sees the change that it waited for.
 
-use gpumem_runtime::loom_models::EventCountModel;
+use gpumem_memory::sync::event_count::{EventCount, spin_until};
 use loom::{
     cell::UnsafeCell,
     sync::{
@@ -13,7 +13,7 @@ use loom::{
 /// Numbers that a thread writes before it counts on and rings.
 #[derive(Default)]
 struct Shared {
-    event_count: EventCountModel,
+    event_count: EventCount,
     count: AtomicUsize,
     numbers: [UnsafeCell<usize>; 2],
 }
@@ -38,6 +38,13 @@ impl Shared {
         self.event_count.notify_all();
     }
 
+    /// Looks once whether the count has been reached, and then sleeps until it is.
+    fn look_and_sleep(&self, count: usize) {
+        if !spin_until(1, |_| self.has_reached(count)) {
+            self.event_count.wait_until(|| self.has_reached(count));
+        }
+    }
+
     fn has_reached(&self, count: usize) -> bool {
         self.count.load(Ordering::Acquire) >= count
     }
@@ -59,7 +66,7 @@ fn a_sleeper_is_woken_and_sees_the_write() {
                 theirs.announce();
             });
             match looks {
-                true => shared.event_count.look_and_sleep(|| shared.has_reached(1)),
+                true => shared.look_and_sleep(1),
                 false => shared.event_count.wait_until(|| shared.has_reached(1)),
             }
             assert_eq!(shared.read(0), 7);
@@ -96,7 +103,7 @@ fn a_sleeper_waits_for_both_notifications() {
                 shared.announce();
             })
         });
-        shared.event_count.look_and_sleep(|| shared.has_reached(2));
+        shared.look_and_sleep(2);
         assert_eq!(shared.read(0) + shared.read(1), 3);
         ringers.into_iter().for_each(|ringer| ringer.join().unwrap());
     });
@@ -113,7 +120,7 @@ fn threads_that_take_turns_wake_each_other() {
         });
         shared.write(0, 1);
         shared.announce();
-        shared.event_count.look_and_sleep(|| shared.has_reached(2));
+        shared.look_and_sleep(2);
         assert_eq!(shared.read(1), 2);
         other.join().unwrap();
     });

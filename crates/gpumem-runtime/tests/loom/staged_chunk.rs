@@ -1,12 +1,12 @@
 //! The parts of a staged chunk: a slot is written by one thread, after its copy is over and before the next one is read.
 
-use gpumem_runtime::loom_models::{EventCountModel, PartMarksModel};
+use gpumem_memory::sync::{event_count::EventCount, part_marks::PartMarks};
 use loom::{cell::UnsafeCell, sync::Arc, thread};
 
 /// A chunk whose parts are numbers, in a block with a place for each slot.
 struct Chunk {
-    marks: PartMarksModel,
-    event_count: EventCountModel,
+    marks: PartMarks,
+    event_count: EventCount,
     block: Vec<UnsafeCell<usize>>,
 }
 
@@ -15,9 +15,9 @@ struct Chunk {
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
-    fn new(marks: PartMarksModel, slots: usize) -> Arc<Self> {
+    fn new(marks: PartMarks, slots: usize) -> Arc<Self> {
         let block = (0..slots).map(|_| UnsafeCell::new(0)).collect();
-        Arc::new(Self { marks, event_count: EventCountModel::default(), block })
+        Arc::new(Self { marks, event_count: EventCount::default(), block })
     }
 
     /// Moves parts until there are none.
@@ -62,7 +62,7 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 fn a_slot_of_a_ring_is_filled_again_when_its_copy_is_over() {
     for (helpers, parts, slots) in [(1, 3, 1), (2, 3, 2), (1, 4, 2)] {
         model(move || {
-            let chunk = Chunk::new(PartMarksModel::ring(parts, slots), slots);
+            let chunk = Chunk::new(PartMarks::ring(parts, slots), slots);
             let helpers: Vec<_> = (0..helpers)
                 .map(|_| {
                     let theirs = chunk.clone();
@@ -85,7 +85,7 @@ fn a_slot_of_a_ring_is_filled_again_when_its_copy_is_over() {
 #[test]
 fn the_submitter_moves_parts_too() {
     model(|| {
-        let chunk = Chunk::new(PartMarksModel::ring(3, 2), 2);
+        let chunk = Chunk::new(PartMarks::ring(3, 2), 2);
         let theirs = chunk.clone();
         let helper = thread::spawn(move || theirs.help());
         let mut sent = 0;
@@ -108,7 +108,7 @@ fn the_submitter_moves_parts_too() {
 #[test]
 fn the_last_part_of_a_whole_chunk_wakes_the_submitter() {
     model(|| {
-        let chunk = Chunk::new(PartMarksModel::whole(3), 3);
+        let chunk = Chunk::new(PartMarks::whole(3), 3);
         let helpers: Vec<_> = (0..2)
             .map(|_| {
                 let theirs = chunk.clone();

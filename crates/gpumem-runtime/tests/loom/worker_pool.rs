@@ -1,7 +1,8 @@
 //! The worker pool: no thread is inside the work when the call is over, a requested thread comes, and all end with the
 //! pool. (loom fails a model whose threads do not end.)
 
-use gpumem_runtime::loom_models::{EventCountModel, WorkerPoolModel};
+use gpumem_memory::sync::event_count::EventCount;
+use gpumem_runtime::loom_models::WorkerPoolModel;
 use loom::{
     cell::UnsafeCell,
     sync::{
@@ -83,7 +84,7 @@ fn two_callers_share_a_helper() {
 /// Waits for a helper, which no transfer does: the caller would do a job alone for which it had woken no helper, and the
 /// model would not notice.
 fn run_until_a_helper_comes(pool: &WorkerPoolModel) {
-    let (has_come, count) = (AtomicBool::new(false), EventCountModel::default());
+    let (has_come, count) = (AtomicBool::new(false), EventCount::default());
     let theirs = || {
         has_come.store(true, Ordering::Release);
         count.notify_all();

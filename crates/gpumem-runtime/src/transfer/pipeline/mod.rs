@@ -19,7 +19,6 @@
 mod device_side;
 mod open_chunk;
 mod parked;
-mod part_marks;
 mod staged_chunk;
 mod submitter;
 
@@ -47,8 +46,6 @@ use gpumem_memory::{
 };
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
-#[cfg(loom)]
-pub(super) use part_marks::PartMarks;
 use smallvec::SmallVec;
 use staged_chunk::StagedChunk;
 use std::{

@@ -1,6 +1,5 @@
 //! A piece of a transfer that lies in a staging block, in parts that threads share.
 
-use super::part_marks::PartMarks;
 use crate::{
     layout::CopyNest,
     transfer::{
@@ -8,6 +7,7 @@ use crate::{
     },
 };
 use gpumem_core::{Backend, Error, FileError, HostAccess, Result};
+use gpumem_memory::sync::part_marks::PartMarks;
 use std::{
     iter,
     ops::Range,

@@ -1,6 +1,6 @@
 //! Which parts of a chunk are taken, and which have been moved.
 
-use gpumem_memory::sync::{AtomicUsize, Ordering};
+use super::{AtomicUsize, Ordering};
 
 /// The parts of a chunk. Any thread takes and moves them; the submitter alone opens them.
 ///
@@ -8,7 +8,7 @@ use gpumem_memory::sync::{AtomicUsize, Ordering};
 /// its block, fewer than parts. Part `p` uses slot `p % slots`, and is open once the copy of the slot's earlier part is
 /// over.
 #[derive(Debug)]
-pub(in crate::transfer) struct PartMarks {
+pub struct PartMarks {
     parts: usize,
     taken: AtomicUsize,
     /// Parts below may be moved.
@@ -21,7 +21,7 @@ pub(in crate::transfer) struct PartMarks {
 
 impl PartMarks {
     /// Makes the marks of a chunk that is sent as a whole.
-    pub(in crate::transfer) fn whole(parts: usize) -> Self {
+    pub fn whole(parts: usize) -> Self {
         Self {
             parts,
             taken: AtomicUsize::new(0),
@@ -32,56 +32,56 @@ impl PartMarks {
     }
 
     /// Makes the marks of a ring of at least one slot.
-    pub(in crate::transfer) fn ring(parts: usize, slots: usize) -> Self {
+    pub fn ring(parts: usize, slots: usize) -> Self {
         let opened = AtomicUsize::new(slots.min(parts));
         let slots = (0..slots).map(|_| AtomicUsize::new(0)).collect();
         Self { opened, slots, ..Self::whole(parts) }
     }
 
-    pub(in crate::transfer) fn parts(&self) -> usize {
+    pub fn parts(&self) -> usize {
         self.parts
     }
 
     /// Returns the number of slots, 0 for a chunk that is sent as a whole.
-    pub(in crate::transfer) fn slots(&self) -> usize {
+    pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
     /// Takes the next part, which may not be open yet.
-    pub(in crate::transfer) fn take(&self) -> Option<usize> {
+    pub fn take(&self) -> Option<usize> {
         let part = self.taken.fetch_add(1, Ordering::Relaxed);
         (part < self.parts).then_some(part)
     }
 
     /// Takes the next part if it is open.
-    pub(in crate::transfer) fn take_open(&self) -> Option<usize> {
+    pub fn take_open(&self) -> Option<usize> {
         let opened = self.opened.load(Ordering::Acquire);
         let next = |next| (next < opened).then_some(next + 1);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
     }
 
     /// Returns the number of parts that are not taken yet.
-    pub(in crate::transfer) fn untaken(&self) -> usize {
+    pub fn untaken(&self) -> usize {
         self.parts.saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
     /// Returns whether a part may be moved.
-    pub(in crate::transfer) fn is_open(&self, part: usize) -> bool {
+    pub fn is_open(&self, part: usize) -> bool {
         part < self.opened.load(Ordering::Acquire)
     }
 
     /// Returns where the open parts end, for the thread that opens them.
-    pub(in crate::transfer) fn opened(&self) -> usize {
+    pub fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
     }
 
     /// Opens the parts that use the slots of the parts below `copied`, whose copies are over.
-    pub(in crate::transfer) fn reopen(&self, copied: usize) {
+    pub fn reopen(&self, copied: usize) {
         self.opened.store((copied + self.slots.len()).min(self.parts), Ordering::Release);
     }
 
     /// Notes that a part has been moved. `true` if the submitter may have something to send.
-    pub(in crate::transfer) fn mark(&self, part: usize) -> bool {
+    pub fn mark(&self, part: usize) -> bool {
         match self.slots.is_empty() {
             // Release for the thread that sends the chunk, acquire for the last one.
             true => self.left.fetch_sub(1, Ordering::AcqRel) == 1,
@@ -93,7 +93,7 @@ impl PartMarks {
     }
 
     /// Returns how many parts have been moved without a gap, given that so many have: of a whole chunk all or none.
-    pub(in crate::transfer) fn moved_from(&self, mut moved: usize) -> usize {
+    pub fn moved_from(&self, mut moved: usize) -> usize {
         if self.slots.is_empty() {
             return if self.left.load(Ordering::Acquire) == 0 { self.parts } else { 0 };
         }
