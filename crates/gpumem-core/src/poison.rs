@@ -250,6 +250,13 @@ pub trait MemoryUses {
     fn submission(&self) -> Option<SubmissionId> {
         None
     }
+
+    /// Returns the number of the node of a graph that the work belongs to, while it is
+    /// [captured](crate::Stream::begin_capture). Errors of its launches have it. Uses of captured work have no owner: these a launch
+    /// has.
+    fn node(&self) -> Option<usize> {
+        None
+    }
 }
 
 impl<const N: usize> MemoryUses for [MemoryUse; N] {

@@ -23,6 +23,13 @@ macro_rules! counters {
             pub(crate) fn snapshot(&self) -> Counters {
                 Counters { $($name: self.$name.get(),)+ }
             }
+
+            /// Counts all of these up, one by one.
+            pub(crate) fn add(&self, more: &Counters) {
+                $(if more.$name > 0 {
+                    self.$name.add(more.$name);
+                })+
+            }
         }
     };
 }
@@ -82,7 +89,19 @@ counters! {
     workers,
 }
 
+/// One of the counters.
+pub(crate) type CellOf = fn(&CounterCells) -> &Cell;
+
 impl CounterCells {
+    /// Counts work: which cell, and how many bytes it copies.
+    #[inline]
+    pub(crate) fn count(&self, (cell, bytes): (CellOf, u64)) {
+        cell(self).up();
+        if bytes > 0 {
+            self.copied_bytes.add(bytes);
+        }
+    }
+
     /// The number of live bytes of a kind.
     pub(crate) fn live_bytes(&self, kind: MemoryKind) -> &Cell {
         match kind {

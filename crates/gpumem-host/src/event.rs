@@ -1,6 +1,6 @@
 //! Events: recorded positions in streams.
 
-use crate::engine::{Command, Engine, EventCore, Mark, Marks, is_inside};
+use crate::engine::{Command, Engine, EventCore, Lane, Mark, Marks, Recording, is_inside};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::stream::Stream;
@@ -32,6 +32,16 @@ impl Event {
         Err(error(operation, ErrorKind::Stale { what: "event" }))
     }
 
+    /// Replaces what was recorded: positions of an earlier recording do not count. Returns the number of the recording.
+    fn replace(&self, marks: Marks, lane: Option<Lane>) -> u64 {
+        let mut state = lock(&self.core.state);
+        let recording = state.recording + 1;
+        let before = mem::replace(&mut *state, Recording { recording, marks, time: None, lane });
+        drop(state);
+        drop(before);
+        recording
+    }
+
     pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
         let queue = stream.queue();
         let engine = &queue.engine;
@@ -43,13 +53,12 @@ impl Event {
             return Err(error("record", ErrorKind::WrongDevice { what: "event", has, wants }));
         }
         self.admit("record")?;
+        if let Some(lane) = queue.lane() {
+            self.replace(Marks::default(), Some(lane));
+            return Ok(());
+        }
         if self.core.timing || !engine.has_workers() {
-            let recording = {
-                let mut state = lock(&self.core.state);
-                state.recording += 1;
-                state.time = None;
-                state.recording
-            };
+            let recording = self.replace(Marks::default(), None);
             let command = Command::Record { event: Arc::clone(&self.core), recording };
             let submission = queue.enqueue("record", command)?;
             let mut state = lock(&self.core.state);
@@ -65,8 +74,7 @@ impl Event {
                 queue.admit("record")?;
                 Mark::end(queue, &state)
             };
-            let before = mem::replace(&mut lock(&self.core.state).marks, Marks::one(mark));
-            drop(before);
+            self.replace(Marks::one(mark), None);
         }
         engine.counters().records.up();
         Ok(())
@@ -83,14 +91,7 @@ impl Event {
             (mark.queue.generation == generation && mark.is_news()).then_some(mark)
         });
         let ends = Marks { first: ends.next(), more: ends.collect() };
-        let before = {
-            let mut state = lock(&self.core.state);
-            // Positions of an earlier recording do not count.
-            state.recording += 1;
-            state.time = None;
-            mem::replace(&mut state.marks, ends)
-        };
-        drop(before);
+        self.replace(ends, None);
         engine.counters().records.up();
         Ok(())
     }
@@ -100,6 +101,14 @@ impl Event {
         self.core.engine.origin().check(crate::NAME, "wait")?;
         queue.engine.enter("wait", Operation::Wait)?;
         self.admit("wait")?;
+        let lane = lock(&self.core.state).lane.clone();
+        if let Some(lane) = lane {
+            let is_of_it = queue.join(&lane);
+            return is_of_it.then_some(()).ok_or_else(|| invalid("wait", "the event is of another capture"));
+        }
+        if queue.is_captured("wait")? {
+            return Err(invalid("wait", "the event is of no capture"));
+        }
         // The stream's own past, or finished work: nothing to wait for.
         let news = |mark: &Mark| mark.queue.id != queue.id && mark.is_news();
         let Marks { first, more } = self.marks();

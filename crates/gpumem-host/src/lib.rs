@@ -22,6 +22,9 @@
 //! for the same reason. The runtime says which memory a command uses: it enqueues inside
 //! [`with_uses`](gpumem_core::with_uses). A copy or a fill that succeeds clears the bytes that it has written.
 //!
+//! A launch of a graph is one command. Of its nodes, those that depend on one that has failed do not run, and fail for its reason; the
+//! others run.
+//!
 //! # Environment
 //! `GPUMEM_HOST_DEVICES`, `GPUMEM_HOST_MEMORY` and `GPUMEM_HOST_SEED` set up the devices that
 //! [`open`](gpumem_core::Backend::open) gives out; see [`HostOptions`].
@@ -37,6 +40,7 @@ mod device;
 mod engine;
 mod error;
 mod event;
+mod graph;
 mod inject;
 mod memory;
 mod module;

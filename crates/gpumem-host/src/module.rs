@@ -1,6 +1,6 @@
 //! Modules and kernels: functions of the host, by name.
 
-use crate::engine::{Command, Engine, Function, Launch};
+use crate::engine::{Engine, Function, Launch, Work};
 use crate::error::{error, invalid, unsupported};
 use crate::{Device, Host};
 use gpumem_core::{
@@ -58,14 +58,14 @@ unsafe impl DriverModule<Host> for Module {
 }
 
 impl Kernel {
-    /// The command for a launch on a device.
-    pub(crate) fn command(
+    /// A launch on a device.
+    pub(crate) fn work(
         &self,
         engine: &Engine,
         capabilities: &Capabilities,
         dims: &LaunchConfig,
         arguments: &KernelArguments,
-    ) -> Result<Command> {
+    ) -> Result<Work> {
         let module = &self.module.0;
         if module.ordinal != engine.ordinal() {
             let (has, wants) = (format!("host:{}", module.ordinal), format!("host:{}", engine.ordinal()));
@@ -76,6 +76,6 @@ impl Kernel {
         }
         dims.check(capabilities, u32::MAX, 0).map_err(|why| invalid("launch", why))?;
         let (function, arguments) = (self.function.clone(), arguments.clone());
-        Ok(Command::Launch(Box::new(Launch { function, dims: *dims, arguments })))
+        Ok(Work::Launch(Box::new(Launch { function, dims: *dims, arguments })))
     }
 }

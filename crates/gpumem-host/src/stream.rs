@@ -1,7 +1,7 @@
 //! Streams: queues of work.
 
 use crate::Device;
-use crate::engine::{Command, Engine, Queue};
+use crate::engine::{Command, Engine, Queue, Work};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use gpumem_core::{ErrorKind, RawStream, Result};
@@ -52,11 +52,27 @@ impl Stream {
         &self.queue
     }
 
+    /// Enqueues work, which may be made to fail, and counts it; or captures it.
+    pub(crate) fn submit(&self, call: Call, work: impl FnOnce(&Engine) -> Result<Work>) -> Result<()> {
+        let engine = &self.queue.engine;
+        if self.queue.is_captured(call.0)? {
+            engine.check_lost(call.0)?;
+            return self.queue.capture(work(engine)?);
+        }
+        let mut counted = None;
+        self.submit_command(call, |engine| {
+            let work = work(engine)?;
+            counted = Some(work.counted());
+            Ok(Command::Work(work))
+        })?;
+        counted.into_iter().for_each(|counted| engine.counters().count(counted));
+        Ok(())
+    }
+
     /// Enqueues a command that may be made to fail.
-    pub(crate) fn submit(
+    pub(crate) fn submit_command(
         &self,
-        name: &'static str,
-        operation: Operation,
+        (name, operation): Call,
         command: impl FnOnce(&Engine) -> Result<Command>,
     ) -> Result<()> {
         let engine = &self.queue.engine;
@@ -64,13 +80,16 @@ impl Stream {
         self.queue.admit(name)?;
         let mut command = command(engine)?;
         if let Some(what) = failing {
-            command = Command::Fail { work: command.work(), what };
+            command = Command::Fail { work: command.name(), what };
         }
         self.queue.enqueue(name, command)?;
         engine.point();
         Ok(())
     }
 }
+
+/// The name of a call, and the operation whose injected failures it takes.
+pub(crate) type Call = (&'static str, Operation);
 
 impl Drop for Stream {
     fn drop(&mut self) {

@@ -13,7 +13,7 @@ pub struct GraphNode(pub u64);
 ///
 /// # Safety
 /// * A launch does what was captured, with the same addresses, and nothing else.
-/// * It runs after what was enqueued on its stream before, and after earlier launches.
+/// * It runs after what was enqueued on its stream before. Launches that conflict are ordered by who launches them.
 pub unsafe trait ExecutableGraph<B: Backend>: Debug + Send {
     /// Enqueues everything that was captured.
     ///

@@ -141,7 +141,8 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     }
 
     /// Begins to capture what is enqueued on the stream, which runs none of it, until [`end_capture`](Self::end_capture) is called
-    /// on the same thread. The runtime captures streams that it has made for that, and enqueues copies, fills and launches.
+    /// on the same thread. The runtime captures streams that it has made for that, and enqueues copies, fills and launches, each with the
+    /// [bytes that it uses](crate::with_uses) and [its node](crate::MemoryUses::node).
     /// `false`, the default, if the backend has no graphs.
     ///
     /// # Errors

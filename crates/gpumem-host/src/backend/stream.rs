@@ -1,14 +1,14 @@
 //! What the host does on a stream.
 
 use crate::copy::{StridedPlan, extent, extent_of_fill};
-use crate::engine::{Command, Pending, Torn, is_inside};
+use crate::engine::{Command, Pending, Torn, Work, is_inside};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::sync::lock;
-use crate::{Event, Host, Kernel, NAME, Stream};
+use crate::{Event, Host, Kernel, NAME, Stream, graph};
 use gpumem_core::{
-    CopyRegion, DriverDevice, ErrorKind, Failure, Fill, HostFuture, KernelArguments, LaunchConfig, Location,
-    MemoryUse, RawStream, Result, StridedCopy,
+    CopyRegion, DriverDevice, ErrorKind, ExecutableGraph, Failure, Fill, GraphNode, HostFuture,
+    KernelArguments, LaunchConfig, Location, MemoryUse, RawStream, Result, StridedCopy,
 };
 use std::sync::Arc;
 
@@ -60,18 +60,14 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
     }
 
     unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
-        self.submit("copy", Operation::Copy, |_| {
+        self.submit(("copy", Operation::Copy), |_| {
             let bytes = region.total_bytes().filter(|bytes| *bytes > 0);
             let sides = [&region.source, &region.destination].map(|side| extent(region, side));
             let (Some(_), [Some(_), Some(_)]) = (bytes, sides) else {
                 return Err(invalid("copy", "the region is empty or runs over the end of the address space"));
             };
-            Ok(Command::Copy(*region))
-        })?;
-        let counters = self.queue().engine.counters();
-        counters.copies.up();
-        counters.copied_bytes.add(region.total_bytes().unwrap_or(0) as u64);
-        Ok(())
+            Ok(Work::Copy(*region))
+        })
     }
 
     unsafe fn try_copy_sync(&self, region: &CopyRegion) -> bool {
@@ -88,13 +84,11 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
         let Some(plan) = plan else {
             return self.queue().engine.enter("copy_strided", Operation::CopyStrided);
         };
-        self.submit("copy_strided", Operation::CopyStrided, |_| Ok(Command::Strided(Box::new(plan))))?;
-        self.queue().engine.counters().strided_copies.up();
-        Ok(())
+        self.submit(("copy_strided", Operation::CopyStrided), |_| Ok(Work::Strided(Box::new(plan))))
     }
 
     unsafe fn fill(&self, fill: &Fill) -> Result<()> {
-        self.submit("fill", Operation::Fill, |_| {
+        self.submit(("fill", Operation::Fill), |_| {
             let empty = fill.count == 0 || fill.rows == 0;
             if empty || extent_of_fill(fill).is_none() {
                 return Err(invalid("fill", "the fill is empty or runs over the end of the address space"));
@@ -104,20 +98,16 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
             if !aligned || (fill.rows > 1 && !fill.pitch.is_multiple_of(item)) {
                 return Err(invalid("fill", "the address or the pitch is not a multiple of the pattern"));
             }
-            Ok(Command::Fill(*fill))
-        })?;
-        self.queue().engine.counters().fills.up();
-        Ok(())
+            Ok(Work::Fill(*fill))
+        })
     }
 
     unsafe fn prefetch(&self, address: u64, bytes: usize, _: Location) -> Result<()> {
-        self.submit("prefetch", Operation::Prefetch, |_| Ok(Command::Touch { address, bytes }))?;
-        self.queue().engine.counters().prefetches.up();
-        Ok(())
+        self.submit(("prefetch", Operation::Prefetch), |_| Ok(Work::Touch { address, bytes }))
     }
 
     unsafe fn enqueue_future(&self, future: HostFuture) -> Result<()> {
-        self.submit("enqueue_future", Operation::Future, |_| {
+        self.submit_command(("enqueue_future", Operation::Future), |_| {
             Ok(Command::Future(Box::new(Pending::new(future))))
         })
     }
@@ -139,10 +129,28 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
     }
 
     unsafe fn launch(&self, kernel: &Kernel, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()> {
-        self.submit("launch", Operation::Launch, |engine| {
-            kernel.command(engine, self.device().capabilities(), dims, arguments)
-        })?;
-        self.queue().engine.counters().launches.up();
-        Ok(())
+        self.submit(("launch", Operation::Launch), |engine| {
+            kernel.work(engine, self.device().capabilities(), dims, arguments)
+        })
+    }
+
+    fn is_capturing(&self) -> Result<bool> {
+        self.queue().is_captured("is_capturing")
+    }
+
+    fn begin_capture(&self) -> Result<bool> {
+        let name = "begin_capture";
+        self.queue().engine.origin().check(NAME, name)?;
+        self.queue().admit(name)?;
+        self.queue().begin_capture();
+        Ok(true)
+    }
+
+    fn captured_node(&self) -> Result<GraphNode> {
+        graph::captured_node(self)
+    }
+
+    fn end_capture(&self, _: bool) -> Result<Box<dyn ExecutableGraph<Host>>> {
+        graph::end(self)
     }
 }

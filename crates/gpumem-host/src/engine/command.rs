@@ -1,35 +1,25 @@
-//! The commands in a stream's queue, and how they run.
+//! The commands in a stream's queue.
 
-use super::{Engine, EventCore, Mark, Pending, Torn};
-use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
-use crate::memory::{Known, Place, Reach};
-use gpumem_core::{
-    CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
-    Space, user_code,
-};
+use super::{Engine, EventCore, GraphLaunch, Mark, Pending, Torn, Work, work::reach_of};
+use crate::copy::run_region;
+use crate::memory::Known;
+use gpumem_core::{CopyRegion, NonBlockingContext, user_code};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of the smallest piece that a copy is torn into.
-const GRAIN: usize = 16;
+/// What may panic when it is dropped.
+pub(crate) const KERNEL: &str = "what a kernel captured";
 
 #[derive(Debug)]
 pub(crate) enum Command {
-    Copy(CopyRegion),
-    Strided(Box<StridedPlan>),
-    Fill(Fill),
-    /// Reads and writes nothing; the range must be live.
-    Touch {
-        address: u64,
-        bytes: usize,
-    },
+    Work(Work),
     /// Notes the time, if the event has not been recorded again since.
     Record {
         event: Arc<EventCore>,
         recording: u64,
     },
     Wait(Mark),
-    Launch(Box<Launch>),
+    Graph(Box<GraphLaunch>),
     Future(Box<Pending>),
     /// Poisons bytes, and does not fail.
     Poison(Box<Torn>),
@@ -38,21 +28,6 @@ pub(crate) enum Command {
         work: String,
         what: String,
     },
-}
-
-/// A function of a module.
-#[derive(Debug)]
-pub(crate) struct Function {
-    pub(crate) name: String,
-    pub(crate) body: HostFunction,
-}
-
-/// A kernel with its arguments.
-#[derive(Debug)]
-pub(crate) struct Launch {
-    pub(crate) function: Arc<Function>,
-    pub(crate) dims: LaunchConfig,
-    pub(crate) arguments: KernelArguments,
 }
 
 /// The answers of the table of all blocks for the two sides of the last copy. Most programs copy between the same
@@ -94,25 +69,21 @@ impl Command {
     /// Number of pieces that the command can be torn into.
     pub(crate) fn units(&self) -> usize {
         match self {
-            Command::Copy(region) => region.total_bytes().unwrap_or(1).div_ceil(GRAIN),
-            Command::Strided(plan) => plan.units(),
-            Command::Fill(fill) => fill.count.saturating_mul(fill.rows),
+            Command::Work(work) => work.units(),
+            Command::Graph(launch) => launch.len(),
             _ => 1,
         }
     }
 
     /// Whether running the command on the spot takes less time than handing it to another thread.
     pub(crate) fn is_brief(&self, limit: usize) -> bool {
-        match self {
-            Command::Copy(region) => region.total_bytes().is_some_and(|bytes| bytes <= limit),
-            Command::Fill(fill) => fill_bytes(fill).is_some_and(|bytes| bytes <= limit),
-            // Item by item they run at a fraction of the speed.
-            Command::Strided(plan) => plan.total_bytes() <= limit / 8,
-            Command::Touch { .. } | Command::Record { .. } | Command::Poison(_) | Command::Fail { .. } => {
-                limit > 0
-            }
-            Command::Wait(_) | Command::Launch(_) | Command::Future(_) => false,
-        }
+        let cost = match self {
+            Command::Work(work) => work.cost(),
+            Command::Graph(launch) => launch.cost,
+            Command::Record { .. } | Command::Poison(_) | Command::Fail { .. } => Some(1),
+            Command::Wait(_) | Command::Future(_) => None,
+        };
+        cost.is_some_and(|bytes| bytes <= limit)
     }
 
     /// Whether the command may use memory.
@@ -120,72 +91,34 @@ impl Command {
         !matches!(self, Command::Record { .. } | Command::Wait(_))
     }
 
+    /// The work on memory, of which a command may be a part.
+    #[inline]
+    pub(crate) fn as_work(&self) -> Option<&Work> {
+        if let Command::Work(work) = self { Some(work) } else { None }
+    }
+
     /// Names the command in error messages.
-    pub(crate) fn work(&self) -> String {
-        let work = match self {
-            Command::Copy(_) => "copy",
-            Command::Strided(_) => "copy_strided",
-            Command::Fill(_) => "fill",
-            Command::Touch { .. } => "prefetch",
+    pub(crate) fn name(&self) -> String {
+        let name = match self {
+            Command::Work(work) => return work.name(),
             Command::Record { .. } => "record",
             Command::Wait(_) => "wait",
-            Command::Launch(launch) => return format!("kernel {:?}", launch.function.name),
+            Command::Graph(_) => "graph",
             Command::Future(pending) => pending.work,
             Command::Poison(_) => "poison",
             Command::Fail { work, .. } => return work.clone(),
         };
-        work.to_owned()
+        name.to_owned()
     }
 
     /// Runs the units of `part` (all of a command that cannot be torn). The words say why it failed.
     pub(crate) fn run(&self, engine: &Engine, stream: u64, part: Range<usize>) -> Result<(), String> {
         match self {
-            Command::Copy(region) => {
-                let pins = [
-                    engine.process().table.pin(&reach_of(region, &region.source)?),
-                    engine.process().table.pin(&reach_of(region, &region.destination)?),
-                ];
-                if let Some(what) = pins.iter().find_map(|pin| pin.as_ref().err()) {
-                    return Err(what.clone());
-                }
-                let total = region.total_bytes().unwrap_or(0);
-                let bytes = part.start * GRAIN..(part.end * GRAIN).min(total);
-                // SAFETY: device memory was checked and is pinned; the caller of `Stream::copy` vouches for the rest.
-                unsafe { run_region(region, bytes) };
-            }
-            Command::Strided(plan) => {
-                let pin = |span: crate::copy::Span| {
-                    let place = match span.space {
-                        Space::Host => Place::Host,
-                        Space::Device(_) => Place::ReachedBy(engine.ordinal()),
-                    };
-                    let reach = Reach { start: span.start, bytes: span.bytes, place };
-                    engine.process().table.pin(&reach)
-                };
-                let _pins = (pin(plan.source_span())?, pin(plan.destination_span())?);
-                // SAFETY: both sides were checked and are pinned; the caller of `copy_strided` vouches for the layout.
-                unsafe { plan.run(part) };
-            }
-            Command::Fill(fill) => {
-                let bytes = extent_of_fill(fill).ok_or("it is too long")?;
-                let _pin = engine.process().table.pin(&Reach {
-                    start: fill.address,
-                    bytes,
-                    place: Place::ReachedBy(engine.ordinal()),
-                })?;
-                // SAFETY: the range was checked and is pinned; the caller of `Stream::fill` vouches for the alignment.
-                unsafe { run_fill(fill, part) };
-            }
-            Command::Touch { address, bytes } => {
-                let reach =
-                    Reach { start: *address, bytes: *bytes, place: Place::ReachedBy(engine.ordinal()) };
-                engine.process().table.pin(&reach)?;
-            }
+            Command::Work(work) => return work.run(engine, stream, part),
             Command::Record { event, recording } => event.reached(*recording),
             Command::Wait(_) => {}
-            Command::Launch(launch) => return launch.run(engine.ordinal(), stream),
-            // Its queue polls it.
-            Command::Future(_) => return Err("a future is not run as a whole".to_owned()),
+            // Their queue runs them.
+            Command::Future(_) | Command::Graph(_) => return Err("it is not run as a whole".to_owned()),
             Command::Poison(torn) => torn.poison(),
             Command::Fail { what, .. } => return Err(what.clone()),
         }
@@ -195,38 +128,18 @@ impl Command {
     /// Drops the command. Values that a kernel or a future has captured may panic in `Drop`; the stream goes on.
     pub(crate) fn retire(self) {
         match self {
-            Command::Launch(launch) => drop_of_user("what a kernel captured", launch),
+            Command::Work(Work::Launch(launch)) => drop_of_user(KERNEL, launch),
+            // Where it has no kernels, it may end under locks of the caller.
+            Command::Graph(launch) if launch.cost.is_none() => drop_of_user(KERNEL, launch),
             Command::Future(mut pending) => pending.discard(),
             _ => {}
         }
     }
 }
 
-impl Launch {
-    fn run(&self, device: usize, stream: u64) -> Result<(), String> {
-        let context = NonBlockingContext { backend: crate::NAME, device, stream: Some(stream) };
-        let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
-        let result = user_code::run(|| {
-            // SAFETY: who enqueued the launch promised by `Stream::launch` that the arguments are the kernel's, and that their
-            // memory lives until it has run.
-            NonBlockingContext::run(Some(context), || unsafe { self.function.body.call(launch) })
-        });
-        result.unwrap_or_else(|message| Err(format!("it panicked: {message}")))
-    }
-}
-
 /// Drops a value of the user's. A panic in that ends here.
-pub(super) fn drop_of_user<V>(what: &str, value: V) {
+pub(crate) fn drop_of_user<V>(what: &str, value: V) {
     if let Err(message) = user_code::run(|| drop(value)) {
         gpumem_core::tell!(error: "{what} panicked when dropped: {message}");
     }
-}
-
-fn reach_of(region: &CopyRegion, side: &Endpoint) -> Result<Reach, String> {
-    let bytes = extent(region, side).ok_or("it is too long")?;
-    let place = match side.space {
-        Space::Host => Place::Host,
-        Space::Device(ordinal) => Place::Device(ordinal),
-    };
-    Ok(Reach { start: side.address, bytes, place })
 }

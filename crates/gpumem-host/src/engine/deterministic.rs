@@ -31,7 +31,7 @@ pub struct Step {
     pub stream: u32,
     /// The command, in the order in which the commands of the stream were enqueued.
     pub command: u64,
-    /// The piece of the command, from 0. Only copies and fills are torn.
+    /// The piece of the command, from 0. Only copies, fills and launches of graphs are torn.
     pub chunk: u32,
 }
 
@@ -95,6 +95,11 @@ impl Deterministic {
 
     pub(crate) fn add(&mut self, queue: Arc<Queue>) {
         self.queues.push(queue);
+    }
+
+    /// Random numbers that follow from the seed.
+    pub(crate) fn random(&mut self) -> Random {
+        Random::new(self.random.next())
     }
 
     pub(crate) fn trace(&self) -> Vec<Step> {

@@ -1,6 +1,6 @@
 //! Futures as commands: a stream whose first command is a pending future is parked, and no thread waits for it.
 
-use super::{Command, Engine, Fault, Item, Queue, Refused, command::drop_of_user};
+use super::{Command, Engine, Fault, Item, Queue, Refused, drop_of_user};
 use crate::process::Adversary;
 use crate::sync::lock;
 use gpumem_core::{Failure, HostFuture, MemoryUse, MemoryUses, NonBlockingContext, POISONED, user_code};
@@ -74,7 +74,7 @@ impl Queue {
     /// is over, with the fault if it failed. The queue is busy meanwhile, and its lock is free.
     pub(crate) fn poll_future(self: &Arc<Self>, item: &mut Item, submission: u64) -> Poll<Option<Fault>> {
         if matches!(&item.command, Command::Future(pending) if !pending.has_begun) {
-            match self.refuse(&item.command, &item.uses) {
+            match self.refuse(None, &item.uses, || item.command.name()) {
                 Refused::No => {}
                 Refused::Rest => return Poll::Ready(None),
                 Refused::Failed(fault) => return Poll::Ready(Some(fault)),

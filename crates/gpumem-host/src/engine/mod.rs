@@ -4,6 +4,7 @@ mod command;
 mod deterministic;
 mod event_core;
 mod future;
+mod graph;
 mod poison;
 mod pool;
 mod queue;
@@ -11,14 +12,17 @@ mod random;
 mod run;
 mod stack;
 mod step;
+mod work;
 
-pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
+pub(crate) use command::{Command, KERNEL, Sides, drop_of_user, is_inside};
 pub use deterministic::Step;
-pub(crate) use event_core::{EventCore, Marks};
+pub(crate) use event_core::{EventCore, Marks, Recording};
 pub(crate) use future::Pending;
+pub(crate) use graph::{GraphLaunch, Lane, Nodes};
 pub(crate) use poison::{Fault, Item, Refused, Torn};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
+pub(crate) use work::{Function, Launch, Work};
 
 use crate::NAME;
 use crate::counters::{CounterCells, Counters};
@@ -150,6 +154,11 @@ impl Engine {
             Runner::Threads(_) => None,
             Runner::Deterministic(adversary) => Some(adversary),
         }
+    }
+
+    /// Random numbers of a launch of a graph under the adversarial schedule.
+    pub(crate) fn random(&self) -> Option<Random> {
+        self.adversary().map(|adversary| lock(adversary).random())
     }
 
     /// Puts a stream on the list of the workers.

@@ -1,16 +1,27 @@
 //! Poisoned bytes: failed work did not write them, so work must not read them until they are written again.
 
-use super::{Command, Engine, Queue};
-use crate::copy::{runs_of_fill, runs_of_region};
+use super::{Command, Engine, Queue, Work};
 use gpumem_core::{Failure, MemoryUse, MemoryUses, POISONED, SubmissionId, current_uses};
 use smallvec::SmallVec;
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 /// The memory that a command uses, and whose it is, as far as the caller has said.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Uses {
     all: SmallVec<[MemoryUse; 3]>,
     submission: Option<SubmissionId>,
+}
+
+impl Uses {
+    /// What the runtime has set for this thread.
+    pub(crate) fn now() -> Self {
+        let mut uses = Self::default();
+        current_uses(|current| {
+            current.each(&mut |used| uses.all.push(*used));
+            uses.submission = current.submission();
+        });
+        uses
+    }
 }
 
 impl MemoryUses for Uses {
@@ -33,13 +44,7 @@ pub(crate) struct Item {
 impl Item {
     /// A command with the uses that the runtime has set for this thread.
     pub(crate) fn now(command: Command) -> Self {
-        let mut uses = Uses::default();
-        if command.is_work() {
-            current_uses(|current| {
-                current.each(&mut |used| uses.all.push(*used));
-                uses.submission = current.submission();
-            });
-        }
+        let uses = if command.is_work() { Uses::now() } else { Uses::default() };
         Self { command, uses }
     }
 }
@@ -85,7 +90,7 @@ impl Fault {
 
     /// A command that cannot run, because it uses bytes that a failed one was to write.
     #[cold]
-    fn inherited(work: &str, failure: Arc<Failure>) -> Self {
+    pub(super) fn inherited(work: &str, failure: Arc<Failure>) -> Self {
         let Failure { work: writer, place, cause, .. } = &*failure;
         let what = format!(
             "{work}: it uses bytes that were to be written by {writer}, which failed on {place}: {cause}"
@@ -117,27 +122,36 @@ impl Torn {
 
 impl Queue {
     /// Runs a command as a whole, unless it must not run.
-    pub(crate) fn run_whole(&self, command: &Command, uses: &dyn MemoryUses) -> Option<Fault> {
-        match self.refuse(command, uses) {
+    pub(crate) fn run_whole(&self, command: &mut Command, uses: &dyn MemoryUses) -> Option<Fault> {
+        if let Command::Graph(launch) = command {
+            self.run_graph(launch, uses, usize::MAX);
+            return launch.take_fault();
+        }
+        match self.refuse(command.as_work(), uses, || command.name()) {
             Refused::No => {
                 let result = command.run(&self.engine, self.id, 0..command.units());
-                self.conclude(command, uses, result)
+                self.conclude(command.as_work(), uses, result, || command.name())
             }
             Refused::Rest => None,
             Refused::Failed(fault) => Some(fault),
         }
     }
 
-    /// Tells whether a command must not run. If so, the bytes that it was to write are poisoned.
+    /// Tells whether a command must not run. If so, the bytes that it was to write are poisoned. `name` is for the error.
     #[inline]
-    pub(crate) fn refuse(&self, command: &Command, uses: &dyn MemoryUses) -> Refused {
+    pub(crate) fn refuse(
+        &self,
+        work: Option<&Work>,
+        uses: &dyn MemoryUses,
+        name: impl FnOnce() -> String,
+    ) -> Refused {
         if self.has_failed_before(uses) {
             // What that was to write is not among the declared reads.
             Refused::Rest
         } else if !POISONED.is_any() {
             Refused::No
         } else {
-            refuse_poisoned(command, uses)
+            refuse_poisoned(work, uses, name)
         }
     }
 
@@ -145,18 +159,19 @@ impl Queue {
     #[inline]
     pub(crate) fn conclude(
         &self,
-        command: &Command,
+        work: Option<&Work>,
         uses: &dyn MemoryUses,
         result: Result<(), String>,
+        name: impl FnOnce() -> String,
     ) -> Option<Fault> {
         match result {
             Ok(()) => {
                 if POISONED.is_any() {
-                    clear_written(command);
+                    work.inspect(|work| work.clear_written());
                 }
                 None
             }
-            Err(cause) => Some(Fault::new(&self.engine, self.number, command.work(), cause).poison(uses)),
+            Err(cause) => Some(Fault::new(&self.engine, self.number, name(), cause).poison(uses)),
         }
     }
 }
@@ -172,9 +187,9 @@ pub(crate) enum Refused {
 }
 
 #[cold]
-fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
+fn refuse_poisoned(work: Option<&Work>, uses: &dyn MemoryUses, name: impl FnOnce() -> String) -> Refused {
     // A kernel may read the bytes that it writes.
-    let reads = |used: &MemoryUse| !used.write || matches!(command, Command::Launch(_));
+    let reads = |used: &MemoryUse| !used.write || work.is_some_and(Work::reads_all);
     let mut poisoned = None;
     uses.each(&mut |used| {
         if poisoned.is_none() && reads(used) {
@@ -183,19 +198,6 @@ fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
     });
     match poisoned {
         None => Refused::No,
-        Some((_, failure)) => Refused::Failed(Fault::inherited(&command.work(), failure).poison(uses)),
-    }
-}
-
-/// Clears the poison of the bytes that a command has written: exactly these, without gaps between them.
-#[cold]
-fn clear_written(command: &Command) {
-    // SAFETY: the command has run to its end, and these are the bytes that it writes.
-    let clear = |run: Range<u64>| unsafe { POISONED.clear(&run) };
-    match command {
-        Command::Copy(region) => runs_of_region(region, clear),
-        Command::Strided(plan) => plan.runs(clear),
-        Command::Fill(fill) => runs_of_fill(fill, clear),
-        _ => {}
+        Some((_, failure)) => Refused::Failed(Fault::inherited(&name(), failure).poison(uses)),
     }
 }

@@ -4,14 +4,14 @@
 //! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
 //! in the list of the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Fault, Item, Sides, run::Leaves};
+use super::{Command, Engine, Fault, Item, Lane, Sides, Work, run::Leaves};
 use crate::error;
 use crate::sync::lock;
 use gpumem_core::{Error, FailedSubmissions, MemoryUses, SubmissionId};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
 /// A place in a stream: reached when the commands up to the submission index are done.
 #[derive(Debug, Clone)]
@@ -77,6 +77,8 @@ pub(crate) struct Queue {
     pub(crate) progress: Condvar,
     /// Set when the owning handle is gone.
     pub(crate) closed: AtomicBool,
+    /// Set by the first capture of the stream; `None` between captures.
+    pub(super) lane: OnceLock<Mutex<Option<Lane>>>,
     /// Failures that belong to no submission of the runtime, which hears of its own.
     pub(crate) failed: FailedSubmissions,
     /// The highest number of a submission of the runtime that has failed.
@@ -159,6 +161,7 @@ impl Queue {
             }),
             progress: Condvar::new(),
             closed: AtomicBool::new(false),
+            lane: OnceLock::new(),
             failed: FailedSubmissions::default(),
             last_failed: AtomicU64::new(0),
             completed: AtomicU64::new(0),
@@ -267,7 +270,7 @@ impl Queue {
                 continue;
             }
             let cause = format!("the device was lost: {}", self.engine.cause());
-            let fault = Fault::new(&self.engine, self.number, command.work(), cause);
+            let fault = Fault::new(&self.engine, self.number, command.name(), cause);
             let _fault = fault.poison(uses);
         }
     }
@@ -300,7 +303,7 @@ impl Queue {
 }
 
 impl State {
-    /// Whether the first command is a kernel, whose body is code of the user.
+    /// Whether the first command is a kernel, or a graph of some, whose bodies are code of the user.
     pub(crate) fn is_kernel_next(&self) -> bool {
         self.is_next_left(Leaves::Kernels)
     }
@@ -308,7 +311,8 @@ impl State {
     /// Whether a thread leaves the first command to others.
     pub(super) fn is_next_left(&self, leaves: Leaves) -> bool {
         match self.pending.front().map(|item| &item.command) {
-            Some(Command::Launch(_)) => leaves != Leaves::Nothing,
+            Some(Command::Work(Work::Launch(_))) => leaves != Leaves::Nothing,
+            Some(Command::Graph(launch)) => launch.cost.is_none() && leaves != Leaves::Nothing,
             Some(Command::Future(_)) => leaves == Leaves::UserCode,
             _ => false,
         }

@@ -1,10 +1,10 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
 use super::{
-    Command, Engine, Fault, Item, Mark, Pool, Queue, stack,
+    Command, Engine, Fault, Item, Mark, Pool, Queue, Work, stack,
     step::{Next, Outcome},
 };
-use crate::error::error;
+use crate::error::{error, invalid};
 use crate::sync::{lock, sleep};
 use gpumem_core::{CopyRegion, ErrorKind, POISONED, Result, current_uses};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) enum Leaves {
 
 impl Queue {
     /// Enqueues a command on an engine with threads, or runs it on the spot. Its submission index.
-    pub(crate) fn enqueue(self: &Arc<Self>, operation: &'static str, command: Command) -> Result<u64> {
+    pub(crate) fn enqueue(self: &Arc<Self>, operation: &'static str, mut command: Command) -> Result<u64> {
         let mut state = lock(&self.state);
         self.admit(operation)?;
         state.enqueued += 1;
@@ -59,7 +59,7 @@ impl Queue {
         if state.pending.is_empty() && !state.busy && command.is_brief(self.engine.brief_bytes()) {
             state.busy = true;
             drop(state);
-            let fault = current_uses(|uses| self.run_whole(&command, uses));
+            let fault = current_uses(|uses| self.run_whole(&mut command, uses));
             command.retire();
             let mut state = lock(&self.state);
             let aftermath = self.give_back(&mut state, Outcome::Over(fault));
@@ -99,8 +99,8 @@ impl Queue {
         // SAFETY: the caller's promise.
         let copied = unsafe { state.sides.copy(engine, region, bytes) } || {
             // Registered memory, or a fault, which the ordinary way then tells.
-            let command = Command::Copy(*region);
-            command.run(engine, self.id, 0..command.units()).is_ok()
+            let work = Work::Copy(*region);
+            work.run(engine, self.id, 0..work.units()).is_ok()
         };
         if copied {
             state.at_once.copies += 1;
@@ -109,11 +109,14 @@ impl Queue {
         copied
     }
 
-    /// Refuses commands that can never run. Called under the lock, so that no command slips in after a loss or a reset.
+    /// Refuses commands that can never run, and those on a stream that is captured. Called under the lock, so that no command slips in after a loss or a reset.
     pub(crate) fn admit(&self, operation: &'static str) -> Result<()> {
         self.engine.check_lost(operation)?;
         if self.generation != self.engine.generation() {
             return Err(error(operation, ErrorKind::Stale { what: "stream" }));
+        }
+        if self.is_captured(operation)? {
+            return Err(invalid(operation, "the stream is captured"));
         }
         Ok(())
     }

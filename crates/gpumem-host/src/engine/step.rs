@@ -97,14 +97,25 @@ impl Queue {
             item.command.retire();
             return Outcome::Over(fault);
         }
-        let Item { command, uses } = item;
         let end = units.end;
+        if let Item { command: Command::Graph(launch), uses } = &mut item {
+            self.run_graph(launch, uses, end);
+            if !is_last {
+                return Outcome::Torn(item, end);
+            }
+            let fault = fault.or(launch.take_fault());
+            item.command.retire();
+            return Outcome::Over(fault);
+        }
+        let Item { command, uses } = item;
         // Nothing that it uses changes between its parts.
-        let (fault, is_over) = match self.refuse(&command, &uses) {
+        let (fault, is_over) = match self.refuse(command.as_work(), &uses, || command.name()) {
             Refused::No => {
                 let result = command.run(&self.engine, self.id, units);
                 match is_last || result.is_err() {
-                    true => (fault.or(self.conclude(&command, &uses, result)), true),
+                    true => {
+                        (fault.or(self.conclude(command.as_work(), &uses, result, || command.name())), true)
+                    }
                     false => (fault, false),
                 }
             }

@@ -56,6 +56,11 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Whether that is the version of the table that it was found in.
+    pub(crate) fn is_of(&self, version: u64) -> bool {
+        self.version == version
+    }
+
     /// Whether the answer holds for that range, too, at that version of the table.
     pub(crate) fn covers(&self, reach: &Reach, version: u64) -> bool {
         let Ok((start, end)) = reach.range() else { return false };

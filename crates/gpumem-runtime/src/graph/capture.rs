@@ -5,9 +5,11 @@ use super::{
     schedule::Schedule,
 };
 use gpumem_core::{
-    Backend, DriverDevice, EventOptions, ExecutableGraph, GraphNode, Result, Stream as _, StreamOptions,
+    Backend, DriverDevice, EventOptions, ExecutableGraph, GraphNode, MemoryUse, MemoryUses, Result,
+    Stream as _, StreamOptions, with_uses,
 };
 use gpumem_memory::track::{Counters, Sink};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// What was captured, and each launch of it with numbers among its arguments, by its place among all calls.
@@ -68,20 +70,43 @@ fn enqueue<B: Backend>(
     let mut call_number = 0;
     for (step, at) in values.plan.steps[values.steps.clone()].iter().zip(&schedule.streams) {
         let stream = at.checked_sub(1).and_then(|at| others.get(at)).unwrap_or(first);
-        let mut before = schedule.waits(events.len()).filter_map(|step| events.get(step)?.as_ref());
+        let number = events.len();
+        let mut before = schedule.waits(number).filter_map(|step| events.get(step)?.as_ref());
         before.try_for_each(|event| stream.wait(event))?;
+        let uses = StepUses {
+            number: values.steps.start + number,
+            all: step.uses.iter().map(|used| values.used(used)).collect(),
+        };
         for call in &step.calls {
             // They are no calls of the driver that do anything.
             let counters = Counters::default();
-            // SAFETY: nothing runs: the calls are captured.
-            unsafe { enqueue_call(call, values, &Sink::Stream(stream, &counters), None)? };
+            let sink = Sink::Stream(stream, &counters);
+            // SAFETY: nothing runs: the calls are captured. The uses are those of their step.
+            unsafe { with_uses(Some(&uses), || enqueue_call(call, values, &sink, None))? };
             if call.has_numbers() {
                 nodes.push((call_number, stream.captured_node()?));
             }
             call_number += 1;
         }
-        let event = if awaited.contains(&events.len()) { Some(record(stream)?) } else { None };
+        let event = if awaited.contains(&number) { Some(record(stream)?) } else { None };
         events.push(event);
     }
     others.iter().try_for_each(|stream| first.wait(&record(stream)?))
+}
+
+/// What a step uses.
+struct StepUses {
+    /// As a picture of the graph has it.
+    number: usize,
+    all: SmallVec<[MemoryUse; 4]>,
+}
+
+impl MemoryUses for StepUses {
+    fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+        self.all.iter().for_each(found);
+    }
+
+    fn node(&self) -> Option<usize> {
+        Some(self.number)
+    }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Stream,
     device::{Allocation, AllocationRef},
-    recording::{Call, Place, Relocation},
+    recording::{Call, Place, RegionUse, Relocation},
     transfer::{ArrayRef, note_torn},
 };
 use gpumem_core::{
@@ -289,9 +289,10 @@ impl<B: Backend> Bound<'_, '_, B> {
         accesses
     }
 
-    /// What a segment uses, for backends: all of it for each of its calls, so that a failure poisons everything that it was
-    /// to write. An array that it reads and writes is there twice, because a copy may read what it is given for writing elsewhere.
-    /// What was made for the launch is read by later segments alone. Where there are no others, the arena is left out: nothing else uses it.
+    /// What a segment uses, for backends: all of it. Where its calls are enqueued one by one, a failure of one poisons everything that it
+    /// was to write. An array that it reads and writes is there twice, because a copy may read what it is given for writing elsewhere.
+    /// What was made for the launch is read by later segments alone. Where there are no others, the arena is left out: nothing else uses
+    /// it, and each launch writes what it reads there.
     fn shown(&self, segment: &Segment) -> SmallVec<[MemoryUse; 8]> {
         let mut all = SmallVec::new();
         let is_later = segment.steps.start > 0;
@@ -352,6 +353,18 @@ impl<B: Backend> Values<'_, B> {
             Command::Launch(launch) => Some(&launch.kernel),
             _ => None,
         })
+    }
+
+    /// Where the bytes of a use lie. Whose they are, each launch says.
+    pub(super) fn used(&self, used: &RegionUse) -> MemoryUse {
+        let base = self.bases.get(used.region).copied().unwrap_or_default();
+        MemoryUse {
+            owner: 0,
+            start: base.device.wrapping_add(used.extent.start as u64),
+            bytes: used.extent.len(),
+            write: used.write,
+            is_foreign: false,
+        }
     }
 
     fn address(&self, relocation: &Relocation) -> u64 {

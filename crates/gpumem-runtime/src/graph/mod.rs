@@ -297,7 +297,7 @@ impl<P, R: GraphResults<B>, B: Backend> Graph<P, R, B> {
     /// with them, as a kernel's launch. Returns the results of this launch, whose contents come in stream order.
     ///
     /// If a part fails, the next wait returns [`AsynchronousFault`](ErrorKind::AsynchronousFault), and uses of what it was to write
-    /// return [`Poisoned`](ErrorKind::Poisoned), as for work that is enqueued by itself. No part after it runs then.
+    /// return [`Poisoned`](ErrorKind::Poisoned), as for work that is enqueued by itself. No part that depends on it runs then.
     ///
     /// # Errors
     /// Returns one of these, most of which name the argument. Nothing has been enqueued then, but for the last.

@@ -32,7 +32,7 @@ const SHARED: usize = 64 << 10;
 
 type Arguments = (Slice<f32>, SliceMut<f32>, f32);
 
-fn call(function: &HostFunction, dims: LaunchConfig, arguments: &KernelArguments) -> Result<()> {
+pub(super) fn call(function: &HostFunction, dims: LaunchConfig, arguments: &KernelArguments) -> Result<()> {
     // SAFETY: the benches pass the arguments that their functions declare, and keep the arrays until the call returns.
     unsafe { function.call(HostLaunch { dims, arguments }) }.map_err(|fault| anyhow!(fault))
 }

@@ -4,6 +4,7 @@ mod copies;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod files;
+mod graphs;
 mod harness;
 mod interchange;
 mod kernels;
@@ -33,6 +34,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(interchange::all());
     benches.extend(kernels::all());
     benches.extend(split::all());
+    benches.extend(graphs::all());
     benches.extend(pocl::all());
     benches.extend(ops::of(device));
     benches.extend(files::of(device));

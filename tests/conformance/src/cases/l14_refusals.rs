@@ -197,8 +197,11 @@ fn a_failing_kernel_poisons_what_it_was_to_write<B: Backend>(lab: &Lab<B>) -> Ve
     stream.fill(&mut beside, 10)?;
     let told = stream.synchronize().unwrap_err().to_string();
     assert!(told.contains("graph_bad") && told.contains("1000000"), "{told}");
-    // All that it was to write.
-    assert!(before.copy_to_host().unwrap_err().is_poisoned());
+    // What was written before it is good, unless the calls are enqueued one by one.
+    match fails.report().replayed {
+        None => same(before.copy_to_host()?.view(), Array1::from_elem(8, 1).view()),
+        Some(_) => assert!(before.copy_to_host().unwrap_err().is_poisoned()),
+    }
     same(beside.copy_to_host()?.view(), Array1::from_elem(8, 10).view());
     assert!(broken.copy_to_host().unwrap_err().is_poisoned());
     // What failed in one launch does not stay in the memory of the graph.

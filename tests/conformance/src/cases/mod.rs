@@ -29,6 +29,7 @@ mod l12_programs;
 mod l12_sizes;
 mod l13_failures;
 mod l14_arguments;
+mod l14_failures;
 mod l14_graphs;
 mod l14_pinned;
 mod l14_refusals;
@@ -72,6 +73,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_sizes::cases(),
         l13_failures::cases(),
         l14_graphs::cases(),
+        l14_failures::cases(),
         l14_arguments::cases(),
         l14_pinned::cases(),
         l14_refusals::cases(),

@@ -1,0 +1,216 @@
+//! Work on memory: copies, fills and kernels, in queues and in graphs.
+
+use super::Engine;
+use crate::copy::{Span, StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
+use crate::copy::{runs_of_fill, runs_of_region};
+use crate::counters::CellOf;
+use crate::inject::Operation;
+use crate::memory::{Known, Pin, Place, Reach};
+use gpumem_core::{
+    CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
+    POISONED, Space, user_code,
+};
+use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of the smallest piece that a copy is torn into.
+const GRAIN: usize = 16;
+
+/// What a command does with memory.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Copy(CopyRegion),
+    Strided(Box<StridedPlan>),
+    Fill(Fill),
+    /// Reads and writes nothing; the range must be live.
+    Touch {
+        address: u64,
+        bytes: usize,
+    },
+    Launch(Box<Launch>),
+}
+
+/// A function of a module.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) body: HostFunction,
+}
+
+/// A kernel with its arguments.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) function: Arc<Function>,
+    pub(crate) dims: LaunchConfig,
+    pub(crate) arguments: KernelArguments,
+}
+
+impl Work {
+    /// Number of pieces that the work can be torn into.
+    #[inline]
+    pub(crate) fn units(&self) -> usize {
+        match self {
+            Work::Copy(region) => region.total_bytes().unwrap_or(1).div_ceil(GRAIN),
+            Work::Strided(plan) => plan.units(),
+            Work::Fill(fill) => fill.count.saturating_mul(fill.rows),
+            Work::Touch { .. } | Work::Launch(_) => 1,
+        }
+    }
+
+    /// Bytes that are copied in the time of the work. `None` for code of the user.
+    pub(crate) fn cost(&self) -> Option<usize> {
+        match self {
+            Work::Copy(region) => region.total_bytes(),
+            Work::Fill(fill) => fill_bytes(fill),
+            // Item by item they run at a fraction of the speed.
+            Work::Strided(plan) => plan.total_bytes().checked_mul(8),
+            Work::Touch { .. } => Some(1),
+            Work::Launch(_) => None,
+        }
+    }
+
+    /// The counter of work of its kind, and the bytes that it copies.
+    #[inline]
+    pub(crate) fn counted(&self) -> (CellOf, u64) {
+        match self {
+            Work::Copy(region) => (|cells| &cells.copies, region.total_bytes().unwrap_or(0) as u64),
+            Work::Strided(_) => (|cells| &cells.strided_copies, 0),
+            Work::Fill(_) => (|cells| &cells.fills, 0),
+            Work::Touch { .. } => (|cells| &cells.prefetches, 0),
+            Work::Launch(_) => (|cells| &cells.launches, 0),
+        }
+    }
+
+    /// The call that enqueues it.
+    #[inline]
+    pub(crate) fn call(&self) -> (&'static str, Operation) {
+        match self {
+            Work::Copy(_) => ("copy", Operation::Copy),
+            Work::Strided(_) => ("copy_strided", Operation::CopyStrided),
+            Work::Fill(_) => ("fill", Operation::Fill),
+            Work::Touch { .. } => ("prefetch", Operation::Prefetch),
+            Work::Launch(_) => ("launch", Operation::Launch),
+        }
+    }
+
+    /// Names the work in error messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Work::Launch(launch) => format!("kernel {:?}", launch.function.name),
+            _ => self.call().0.to_owned(),
+        }
+    }
+
+    /// Whether it may read the bytes that it writes.
+    pub(crate) fn reads_all(&self) -> bool {
+        matches!(self, Work::Launch(_))
+    }
+
+    /// Clears the poison of the bytes that the work has written: exactly these, without gaps between them.
+    #[cold]
+    pub(crate) fn clear_written(&self) {
+        // SAFETY: the work has run to its end, and these are the bytes that it writes.
+        let clear = |run: Range<u64>| unsafe { POISONED.clear(&run) };
+        match self {
+            Work::Copy(region) => runs_of_region(region, clear),
+            Work::Strided(plan) => plan.runs(clear),
+            Work::Fill(fill) => runs_of_fill(fill, clear),
+            Work::Touch { .. } | Work::Launch(_) => {}
+        }
+    }
+
+    /// The memory that copies and fills use.
+    fn reaches(&self, engine: &Engine) -> Result<SmallVec<[Reach; 2]>, String> {
+        let seen = |start, bytes| Reach { start, bytes, place: Place::ReachedBy(engine.ordinal()) };
+        Ok(match self {
+            Work::Copy(region) => {
+                smallvec![reach_of(region, &region.source)?, reach_of(region, &region.destination)?]
+            }
+            Work::Strided(plan) => {
+                let reach = |span: Span| match span.space {
+                    Space::Host => Reach { start: span.start, bytes: span.bytes, place: Place::Host },
+                    Space::Device(_) => seen(span.start, span.bytes),
+                };
+                smallvec![reach(plan.source_span()), reach(plan.destination_span())]
+            }
+            Work::Fill(fill) => {
+                smallvec![seen(fill.address, extent_of_fill(fill).ok_or("it is too long")?)]
+            }
+            Work::Touch { address, bytes } => smallvec![seen(*address, *bytes)],
+            Work::Launch(_) => SmallVec::new(),
+        })
+    }
+
+    /// Looks for all memory that the work uses in live blocks and in ordinary memory of the host. The version of the table at which
+    /// it is there.
+    #[cold]
+    pub(crate) fn look_up(&self, engine: &Engine) -> Option<u64> {
+        let table = &engine.process().table;
+        let version = table.version();
+        let known: Option<SmallVec<[Known; 2]>> =
+            self.reaches(engine).ok()?.iter().map(|reach| table.look_up(reach)).collect();
+        known?.iter().all(|known| known.is_of(version)).then_some(version)
+    }
+
+    /// Runs the units of `part` (all of work that cannot be torn). The words say why it failed.
+    pub(crate) fn run(&self, engine: &Engine, stream: u64, part: Range<usize>) -> Result<(), String> {
+        let table = &engine.process().table;
+        let reaches = self.reaches(engine)?;
+        let _pins: SmallVec<[Pin; 2]> =
+            reaches.iter().map(|reach| table.pin(reach)).collect::<Result<_, _>>()?;
+        // SAFETY: the memory was checked and is pinned; who has enqueued it vouches for the rest.
+        unsafe { self.run_live(engine, stream, part) }
+    }
+
+    /// As [`run`](Self::run), without a look at the memory.
+    ///
+    /// # Safety
+    /// The memory that the work uses is live until this returns, and valid for it: what the caller of `Stream::copy`, `copy_strided`
+    /// and `fill` vouches for.
+    #[inline]
+    pub(crate) unsafe fn run_live(
+        &self,
+        engine: &Engine,
+        stream: u64,
+        part: Range<usize>,
+    ) -> Result<(), String> {
+        match self {
+            Work::Copy(region) => {
+                let total = region.total_bytes().unwrap_or(0);
+                let bytes = part.start * GRAIN..(part.end * GRAIN).min(total);
+                // SAFETY: the caller's promise.
+                unsafe { run_region(region, bytes) };
+            }
+            // SAFETY: the caller's promise.
+            Work::Strided(plan) => unsafe { plan.run(part) },
+            // SAFETY: the caller's promise.
+            Work::Fill(fill) => unsafe { run_fill(fill, part) },
+            Work::Touch { .. } => {}
+            Work::Launch(launch) => return launch.run(engine.ordinal(), stream),
+        }
+        Ok(())
+    }
+}
+
+impl Launch {
+    fn run(&self, device: usize, stream: u64) -> Result<(), String> {
+        let context = NonBlockingContext { backend: crate::NAME, device, stream: Some(stream) };
+        let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
+        let result = user_code::run(|| {
+            // SAFETY: who enqueued the launch promised by `Stream::launch` that the arguments are the kernel's, and that their
+            // memory lives until it has run.
+            NonBlockingContext::run(Some(context), || unsafe { self.function.body.call(launch) })
+        });
+        result.unwrap_or_else(|message| Err(format!("it panicked: {message}")))
+    }
+}
+
+pub(super) fn reach_of(region: &CopyRegion, side: &Endpoint) -> Result<Reach, String> {
+    let bytes = extent(region, side).ok_or("it is too long")?;
+    let place = match side.space {
+        Space::Host => Place::Host,
+        Space::Device(ordinal) => Place::Device(ordinal),
+    };
+    Ok(Reach { start: side.address, bytes, place })
+}
