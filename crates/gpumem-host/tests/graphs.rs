@@ -1,6 +1,6 @@
 //! Graphs of the backend: a launch is one command, which runs in any order that the edges allow, and fails in parts.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
 
