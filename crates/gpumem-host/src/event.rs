@@ -1,6 +1,6 @@
 //! Events: recorded positions in streams.
 
-use crate::engine::{Command, Engine, EventCore, Lane, Mark, Marks, Recording, is_inside};
+use crate::engine::{CapturePoint, Command, Engine, EventCore, Mark, Marks, Recording, is_inside};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::stream::Stream;
@@ -33,10 +33,10 @@ impl Event {
     }
 
     /// Replaces what was recorded: positions of an earlier recording do not count. Returns the number of the recording.
-    fn replace(&self, marks: Marks, lane: Option<Lane>) -> u64 {
+    fn replace(&self, marks: Marks, capture_point: Option<CapturePoint>) -> u64 {
         let mut state = lock(&self.core.state);
         let recording = state.recording + 1;
-        let before = mem::replace(&mut *state, Recording { recording, marks, time: None, lane });
+        let before = mem::replace(&mut *state, Recording { recording, marks, time: None, capture_point });
         drop(state);
         drop(before);
         recording
@@ -53,8 +53,8 @@ impl Event {
             return Err(error("record", ErrorKind::WrongDevice { what: "event", has, wants }));
         }
         self.admit("record")?;
-        if let Some(lane) = queue.lane() {
-            self.replace(Marks::default(), Some(lane));
+        if let Some(capture_point) = queue.capture_point() {
+            self.replace(Marks::default(), Some(capture_point));
             return Ok(());
         }
         if self.core.timing || !engine.has_workers() {
@@ -101,9 +101,9 @@ impl Event {
         self.core.engine.origin().check(crate::NAME, "wait")?;
         queue.engine.enter("wait", Operation::Wait)?;
         self.admit("wait")?;
-        let lane = lock(&self.core.state).lane.clone();
-        if let Some(lane) = lane {
-            let is_of_it = queue.join(&lane);
+        let capture_point = lock(&self.core.state).capture_point.clone();
+        if let Some(capture_point) = capture_point {
+            let is_of_it = queue.join(&capture_point);
             return is_of_it.then_some(()).ok_or_else(|| invalid("wait", "the event is of another capture"));
         }
         if queue.is_captured("wait")? {

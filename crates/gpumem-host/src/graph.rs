@@ -25,7 +25,7 @@ pub(crate) struct HostGraph {
 pub(crate) fn captured_node(stream: &Stream) -> Result<GraphNode> {
     let name = "captured_node";
     stream.queue().engine.origin().check(NAME, name)?;
-    let last = stream.queue().lane().and_then(|lane| lane.node());
+    let last = stream.queue().capture_point().and_then(|capture_point| capture_point.node());
     last.map(|node| GraphNode(node as u64)).ok_or_else(|| invalid(name, "the capture has no last call"))
 }
 

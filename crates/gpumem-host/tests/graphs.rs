@@ -96,7 +96,7 @@ fn a_launch_is_one_command_that_runs_in_the_order_of_the_capture() {
     release(&device, to);
 }
 
-/// Two lanes of three, and an edge from the second of the first lane to the last of the second lane.
+/// Two streams with three nodes each, and an edge from the second node of the first stream to the last node of the second stream.
 #[test]
 fn some_seed_runs_each_order_that_the_edges_allow_and_none_another_one() {
     let mut orders = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! The part of an event that the commands use which record it.
 
-use super::{Engine, Lane, Mark};
+use super::{CapturePoint, Engine, Mark};
 use crate::sync::lock;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub(crate) struct Recording {
     pub(crate) marks: Marks,
     pub(crate) time: Option<Instant>,
     /// The place in a capture, if the stream was captured.
-    pub(crate) lane: Option<Lane>,
+    pub(crate) capture_point: Option<CapturePoint>,
 }
 
 /// The recorded positions, each on its stream: one, unless all streams of the device were recorded.

@@ -55,13 +55,13 @@ type Capture = Arc<Mutex<Option<Nodes>>>;
 
 /// A stream that is captured; of an event the place in it that was recorded.
 #[derive(Debug, Clone)]
-pub(crate) struct Lane {
+pub(crate) struct CapturePoint {
     capture: Capture,
     /// The commands that the next one runs after.
     last: SmallVec<[usize; 2]>,
 }
 
-impl Lane {
+impl CapturePoint {
     fn push(&mut self, nodes: &mut Nodes, work: Work) {
         let after = std::mem::replace(&mut self.last, smallvec![nodes.len()]);
         let part_of = current_uses(|uses| uses.node()).unwrap_or(nodes.len());
@@ -81,14 +81,14 @@ impl Lane {
 impl Queue {
     /// Looks at the capture of the stream. `None` if it is not captured.
     #[inline]
-    pub(crate) fn captured<R>(&self, look: impl FnOnce(&mut Lane, &mut Nodes) -> R) -> Option<R> {
-        let mut lane = lock(self.lane.get()?);
-        let capture = lane.as_ref()?.capture.clone();
+    pub(crate) fn captured<R>(&self, look: impl FnOnce(&mut CapturePoint, &mut Nodes) -> R) -> Option<R> {
+        let mut capture_point = lock(self.capture_point.get()?);
+        let capture = capture_point.as_ref()?.capture.clone();
         let mut nodes = lock(&capture);
-        match (&mut *lane, &mut *nodes) {
-            (Some(lane), Some(nodes)) => Some(look(lane, nodes)),
+        match (&mut *capture_point, &mut *nodes) {
+            (Some(capture_point), Some(nodes)) => Some(look(capture_point, nodes)),
             _ => {
-                *lane = None;
+                *capture_point = None;
                 None
             }
         }
@@ -97,7 +97,7 @@ impl Queue {
     /// Whether the stream is captured. Takes no lock before the check of the process, and none where no stream ever was.
     #[inline]
     pub(crate) fn is_captured(&self, operation: &'static str) -> Result<bool, Error> {
-        if self.lane.get().is_none() {
+        if self.capture_point.get().is_none() {
             return Ok(false);
         }
         self.engine.origin().check(crate::NAME, operation)?;
@@ -107,40 +107,43 @@ impl Queue {
     /// Captures work.
     pub(crate) fn capture(&self, work: Work) -> Result<(), Error> {
         let (name, _) = work.call();
-        self.captured(|lane, nodes| lane.push(nodes, work))
+        self.captured(|capture_point, nodes| capture_point.push(nodes, work))
             .ok_or_else(|| invalid(name, "the capture has ended"))
     }
 
     /// Where the capture of the stream is.
-    pub(crate) fn lane(&self) -> Option<Lane> {
-        self.captured(|lane, _| lane.clone())
+    pub(crate) fn capture_point(&self) -> Option<CapturePoint> {
+        self.captured(|capture_point, _| capture_point.clone())
     }
 
     /// Begins a capture.
     pub(crate) fn begin_capture(&self) {
         let capture = Arc::new(Mutex::new(Some(Vec::new())));
-        *lock(self.lane.get_or_init(Mutex::default)) = Some(Lane { capture, last: SmallVec::new() });
+        *lock(self.capture_point.get_or_init(Mutex::default)) =
+            Some(CapturePoint { capture, last: SmallVec::new() });
     }
 
     /// Ends the capture of the stream, and of those that have joined it.
     pub(crate) fn end_capture(&self) -> Option<Nodes> {
-        let lane = lock(self.lane.get()?).take()?;
-        lock(&lane.capture).take()
+        let capture_point = lock(self.capture_point.get()?).take()?;
+        lock(&capture_point.capture).take()
     }
 
     /// What comes next on the stream runs after a place of a capture. `false` if that has ended, or is another one.
-    pub(crate) fn join(&self, place: &Lane) -> bool {
-        let Some(is_same) = self.captured(|lane, _| Arc::ptr_eq(&lane.capture, &place.capture)) else {
+    pub(crate) fn join(&self, place: &CapturePoint) -> bool {
+        let Some(is_same) =
+            self.captured(|capture_point, _| Arc::ptr_eq(&capture_point.capture, &place.capture))
+        else {
             let goes_on = lock(&place.capture).is_some();
             if goes_on {
-                *lock(self.lane.get_or_init(Mutex::default)) = Some(place.clone());
+                *lock(self.capture_point.get_or_init(Mutex::default)) = Some(place.clone());
             }
             return goes_on;
         };
-        let add = |lane: &mut Lane, _: &mut Nodes| {
+        let add = |capture_point: &mut CapturePoint, _: &mut Nodes| {
             place.last.iter().for_each(|last| {
-                if !lane.last.contains(last) {
-                    lane.last.push(*last);
+                if !capture_point.last.contains(last) {
+                    capture_point.last.push(*last);
                 }
             });
         };

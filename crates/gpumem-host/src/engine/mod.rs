@@ -18,7 +18,7 @@ pub(crate) use command::{Command, KERNEL, Sides, drop_of_user, is_inside};
 pub use deterministic::Step;
 pub(crate) use event_core::{EventCore, Marks, Recording};
 pub(crate) use future::Pending;
-pub(crate) use graph::{GraphLaunch, Lane, Nodes};
+pub(crate) use graph::{CapturePoint, GraphLaunch, Nodes};
 pub(crate) use poison::{Fault, Item, Refused, Torn};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;

@@ -4,7 +4,7 @@
 //! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
 //! in the list of the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Fault, Item, Lane, Sides, Work, run::Leaves};
+use super::{CapturePoint, Command, Engine, Fault, Item, Sides, Work, run::Leaves};
 use crate::error;
 use crate::sync::lock;
 use gpumem_core::{Error, FailedSubmissions, MemoryUses, SubmissionId};
@@ -78,7 +78,7 @@ pub(crate) struct Queue {
     /// Set when the owning handle is gone.
     pub(crate) closed: AtomicBool,
     /// Set by the first capture of the stream; `None` between captures.
-    pub(super) lane: OnceLock<Mutex<Option<Lane>>>,
+    pub(super) capture_point: OnceLock<Mutex<Option<CapturePoint>>>,
     /// Failures that belong to no submission of the runtime, which hears of its own.
     pub(crate) failed: FailedSubmissions,
     /// The highest number of a submission of the runtime that has failed.
@@ -161,7 +161,7 @@ impl Queue {
             }),
             progress: Condvar::new(),
             closed: AtomicBool::new(false),
-            lane: OnceLock::new(),
+            capture_point: OnceLock::new(),
             failed: FailedSubmissions::default(),
             last_failed: AtomicU64::new(0),
             completed: AtomicU64::new(0),
