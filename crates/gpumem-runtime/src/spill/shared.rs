@@ -140,9 +140,10 @@ impl<B: Backend> Manager<B> {
     /// All arrays, by their last uses.
     pub(super) fn sorted(&self, order: SpillOrder) -> Vec<Arc<dyn Member<B>>> {
         let mut cells: Vec<_> = self.cells.lock().iter().filter_map(Weak::upgrade).collect();
+        // Each is asked once: other threads use the arrays meanwhile, and a sort may panic where an answer changes.
         match order {
-            SpillOrder::LeastRecent => cells.sort_by_key(|cell| cell.last_use()),
-            SpillOrder::MostRecent => cells.sort_by_key(|cell| Reverse(cell.last_use())),
+            SpillOrder::LeastRecent => cells.sort_by_cached_key(|cell| cell.last_use()),
+            SpillOrder::MostRecent => cells.sort_by_cached_key(|cell| Reverse(cell.last_use())),
         }
         cells
     }
