@@ -4,12 +4,74 @@
 mod common;
 
 use common::host;
-use gpumem_host::HostOptions;
-use gpumem_runtime::{SpillManager, SpillOptions};
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
+use gpumem_core::{MemoryKind, Result};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{
+    SpillManager, SpillOptions,
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
 };
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// Does something once, when it takes memory back.
+struct Acting {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    act: Arc<Mutex<Option<Act>>>,
+}
+
+impl fmt::Debug for Acting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Acting")
+    }
+}
+
+impl MemoryResource<Host> for Acting {
+    fn name(&self) -> &'static str {
+        "acting"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.upstream.allocate(request)
+    }
+
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        let act = self.act.lock().unwrap().take();
+        act.into_iter().for_each(|act| act());
+        self.upstream.recycle(block)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.upstream.deallocate(block)
+    }
+
+    fn forget(&self) {
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.upstream.statistics()
+    }
+}
+
+/// Runs `body` on a thread of its own, which must end.
+fn ends(body: impl FnOnce() + Send + 'static) {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        body();
+        sender.send(()).unwrap();
+    });
+    receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+}
 
 /// Ends a loop of another thread, also where this one panics.
 struct EndOnDrop<'a>(&'a AtomicBool);
@@ -41,5 +103,29 @@ fn arrays_are_put_in_order_while_they_are_used() {
         });
         let _end = EndOnDrop(&is_over);
         (0..300).for_each(|_| assert_eq!(spilling.wake(&stream).unwrap(), 0));
+    });
+}
+
+/// The copy of an array that is written goes back to a resource of the user's, which wakes the arrays.
+#[test]
+fn a_resource_uses_the_array_whose_copy_it_takes_back() {
+    ends(|| {
+        let (device, _raw) = host(HostOptions::new());
+        let act = Arc::new(Mutex::new(None::<Act>));
+        let upstream = device.memory_resource(MemoryKind::Pinned).unwrap();
+        let acting = Acting { upstream, act: act.clone() };
+        device.set_memory_resource(MemoryKind::Pinned, Arc::new(acting)).unwrap();
+        let (spilling, stream) =
+            (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+        let array = device.to_device(&vec![1_u32; 1000]).unwrap();
+        let mut array = spilling.add(array).map_err(|(_, error)| error).unwrap();
+        assert_eq!(spilling.sleep().unwrap().evicted, 4000);
+        let (in_resource, of_resource) = (spilling.clone(), stream.clone());
+        let wake = move || assert_eq!(in_resource.wake(&of_resource).unwrap(), 0);
+        *act.lock().unwrap() = Some(Box::new(wake));
+        array.get_mut(&stream).unwrap().fill(3).unwrap();
+        assert!(act.lock().unwrap().is_none());
+        assert_eq!(device.take_errors(), []);
+        assert_eq!(array.get(&stream).unwrap().get(999).unwrap(), 3);
     });
 }

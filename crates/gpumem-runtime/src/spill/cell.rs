@@ -33,8 +33,8 @@ pub(super) type Reload<B> = Box<dyn Fn(&Stream<B>) -> Result<AllocationRef<B>> +
 
 pub(super) struct Cell<B: Backend> {
     manager: Arc<Manager<B>>,
-    /// Held while the array moves, so that code of the user runs under it. A thread that moves an array, or runs in a callback,
-    /// never waits for this lock; so no two threads wait for each other.
+    /// Held while the array moves, so that code of the user runs under it, and else only where none runs. A thread that moves an
+    /// array, or runs in a callback, never waits for this lock; so no two threads wait for each other.
     place: Mutex<Place<B>>,
     bytes: usize,
     align: usize,
@@ -101,12 +101,14 @@ impl<B: Backend> Cell<B> {
                 memory
             }
         };
-        if writes {
-            (place.host, place.in_file) = (None, false);
-        }
+        let old = if writes { place.host.take() } else { None };
+        place.in_file &= !writes;
         // Relaxed: see `last_use` and `wake`.
         self.last_use.store(self.manager.tick(), Ordering::Relaxed);
         self.is_asleep.store(false, Ordering::Relaxed);
+        // A resource of the user's may take the old copy back: without the lock, for which it may ask.
+        drop(place);
+        drop(old);
         Ok(memory)
     }
 
