@@ -129,3 +129,30 @@ fn a_resource_uses_the_array_whose_copy_it_takes_back() {
         assert_eq!(array.get(&stream).unwrap().get(999).unwrap(), 3);
     });
 }
+
+/// Other threads that look whether the array can leave are no reason to refuse it.
+#[test]
+fn a_callback_uses_an_array_that_stays_on_the_device() {
+    ends(|| {
+        let (device, _raw) = host(HostOptions::new());
+        let (spilling, stream) =
+            (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+        let array = spilling.add(device.to_device(&[1_u32, 2, 3]).unwrap()).map_err(|(_, error)| error);
+        let array = Arc::new(array.unwrap());
+        let _held = array.get(&stream).unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(!array.evict().unwrap());
+                }
+            });
+            let _end = EndOnDrop(&is_over);
+            let (in_callback, of_callback) = (array.clone(), stream.clone());
+            let (sender, receiver) = mpsc::channel();
+            let uses = move || (0..100_000).try_for_each(|_| in_callback.get(&of_callback).map(drop));
+            stream.add_callback(move |_| sender.send(uses()).unwrap()).unwrap();
+            assert_eq!(receiver.recv().unwrap(), Ok(()));
+        });
+    });
+}

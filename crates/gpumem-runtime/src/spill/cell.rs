@@ -21,6 +21,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    thread,
 };
 
 thread_local! {
@@ -33,9 +34,11 @@ pub(super) type Reload<B> = Box<dyn Fn(&Stream<B>) -> Result<AllocationRef<B>> +
 
 pub(super) struct Cell<B: Backend> {
     manager: Arc<Manager<B>>,
-    /// Held while the array moves, so that code of the user runs under it, and else only where none runs. A thread that moves an
-    /// array, or runs in a callback, never waits for this lock; so no two threads wait for each other.
+    /// Held while the array moves, so that code of the user runs under it. A thread that moves an array, or runs in a callback,
+    /// never waits for that; so no two threads wait for each other. Otherwise it is held for some instructions, without such code.
     place: Mutex<Place<B>>,
+    /// Whether it is held because the array moves.
+    is_moving: AtomicBool,
     bytes: usize,
     align: usize,
     reload: Option<Reload<B>>,
@@ -74,8 +77,8 @@ impl<B: Backend> Cell<B> {
         reload: Option<Reload<B>>,
     ) -> Self {
         let (place, last_use) = (Mutex::new(place), AtomicU64::new(manager.tick()));
-        let is_asleep = AtomicBool::new(false);
-        Self { manager: manager.clone(), place, bytes, align, reload, last_use, is_asleep }
+        let (is_moving, is_asleep) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { manager: manager.clone(), place, is_moving, bytes, align, reload, last_use, is_asleep }
     }
 
     pub(super) fn manager(&self) -> &Arc<Manager<B>> {
@@ -155,7 +158,7 @@ impl<B: Backend> Cell<B> {
 
     fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Place<B>>> {
         self.manager.device().core().check_process(operation)?;
-        if let Some(place) = self.place.try_lock() {
+        if let Some(place) = self.lock_at_rest() {
             return Ok(place);
         }
         may_block(operation)?;
@@ -165,11 +168,27 @@ impl<B: Backend> Cell<B> {
         }
     }
 
-    /// Says that this thread moves an array.
-    fn moving(&self, operation: &'static str) -> Result<Marked> {
+    /// As [`lock`](Self::lock), unless the array moves.
+    fn lock_at_rest(&self) -> Option<MutexGuard<'_, Place<B>>> {
+        loop {
+            let place = self.place.try_lock();
+            // Relaxed: an old value is one more look, or says that a move is going on which has just ended.
+            if place.is_some() || self.is_moving.load(Ordering::Relaxed) {
+                return place;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Says that this thread moves this array, whose lock it holds.
+    fn moving(&self, operation: &'static str) -> Result<Moving<'_>> {
         match IS_MOVING.try_with(ThreadCell::get) {
-            // An eviction to make room for an array that comes back.
-            Ok(_) => Ok(mark(&IS_MOVING)),
+            // Of another array, which comes back: this one leaves to make room for it.
+            Ok(_) => {
+                // Relaxed: see `lock_at_rest`.
+                self.is_moving.store(true, Ordering::Relaxed);
+                Ok(Moving { is_moving: &self.is_moving, _thread: mark(&IS_MOVING) })
+            }
             Err(_) => Err(self.busy(operation)),
         }
     }
@@ -180,6 +199,19 @@ impl<B: Backend> Cell<B> {
     }
 }
 
+/// A move of an array. It ends before the lock is released.
+struct Moving<'a> {
+    is_moving: &'a AtomicBool,
+    _thread: Marked,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        // Relaxed: see `lock_at_rest`.
+        self.is_moving.store(false, Ordering::Relaxed);
+    }
+}
+
 impl<B: Backend> Member<B> for Cell<B> {
     fn last_use(&self) -> u64 {
         // Relaxed: an older value makes another order of evictions, and no other harm.
@@ -187,7 +219,7 @@ impl<B: Backend> Member<B> for Cell<B> {
     }
 
     fn evict(&self, operation: &'static str) -> Result<usize> {
-        let Some(mut place) = self.place.try_lock() else { return Ok(0) };
+        let Some(mut place) = self.lock_at_rest() else { return Ok(0) };
         let Some((memory, _)) = &place.device else { return Ok(0) };
         if self.bytes == 0 || !Allocation::is_only_handle(memory) {
             return Ok(0);
@@ -216,7 +248,7 @@ impl<B: Backend> Member<B> for Cell<B> {
     }
 
     fn drop_copy(&self) -> usize {
-        let Some(mut place) = self.place.try_lock() else { return 0 };
+        let Some(mut place) = self.lock_at_rest() else { return 0 };
         if place.host.is_none() || (place.device.is_none() && !place.in_file) {
             return 0;
         }
