@@ -1,15 +1,17 @@
-//! Arrays that leave the device, beside other threads and code of the user that use them at the worst moment.
+//! Arrays that leave the device, beside other threads and code of the user that use them at the worst moment, and beside failed work.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
-use common::host;
-use gpumem_core::{MemoryKind, Result};
+use common::{double, host};
+use gpumem_core::{Backend, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
+use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
-    SpillManager, SpillOptions,
+    Device, SpillManager, SpillOptions,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
 };
+use ndarray::{Array1, s};
 use std::{
     fmt,
     sync::{
@@ -27,6 +29,8 @@ type Act = Box<dyn FnOnce() + Send>;
 struct Acting {
     upstream: Arc<dyn MemoryResource<Host>>,
     act: Arc<Mutex<Option<Act>>>,
+    /// The alignment of each request.
+    alignments: Arc<Mutex<Vec<usize>>>,
 }
 
 impl fmt::Debug for Acting {
@@ -41,6 +45,7 @@ impl MemoryResource<Host> for Acting {
     }
 
     fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.alignments.lock().unwrap().push(request.align);
         self.upstream.allocate(request)
     }
 
@@ -113,7 +118,7 @@ fn a_resource_uses_the_array_whose_copy_it_takes_back() {
         let (device, _raw) = host(HostOptions::new());
         let act = Arc::new(Mutex::new(None::<Act>));
         let upstream = device.memory_resource(MemoryKind::Pinned).unwrap();
-        let acting = Acting { upstream, act: act.clone() };
+        let acting = Acting { upstream, act: act.clone(), alignments: Arc::default() };
         device.set_memory_resource(MemoryKind::Pinned, Arc::new(acting)).unwrap();
         let (spilling, stream) =
             (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
@@ -155,4 +160,56 @@ fn a_callback_uses_an_array_that_stays_on_the_device() {
             assert_eq!(receiver.recv().unwrap(), Ok(()));
         });
     });
+}
+
+/// An array with a part of its memory is as good as the part, whatever the rest is.
+fn uses_a_part<B: Backend>(device: &Device<B>, seed: u64) {
+    const LEN: usize = 1000;
+    let (spilling, stream) =
+        (SpillManager::new(device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+    // SAFETY: each work-item uses its own element, or fails.
+    let declaration = unsafe { KernelDef::<(SliceMut<u8>,)>::new("fails") };
+    let body = |ids: &WorkItemIds<'_>, (y,): &(SliceMut<u8>,)| y.set(1 << 30, ids.global_id(0) as u8);
+    let kernel = declaration.host_loop(body).load(device).unwrap();
+    let numbers: Array1<u32> = (0..LEN as u32).collect();
+    let mut bytes: Vec<u8> = numbers.iter().copied().flat_map(u32::to_ne_bytes).collect();
+    bytes.resize(8 * LEN, 0);
+    let mut bytes = device.to_device(&bytes).unwrap();
+    let mut rest = bytes.slice_mut(s![4 * LEN..]).unwrap();
+    kernel.launch(&stream, &config_for_items([4 * LEN, 1, 1], [128, 1, 1]), (&mut rest,)).unwrap();
+    drop(rest);
+    let array = bytes.into_array::<u32, _>(LEN).map_err(|(_, error)| error).unwrap();
+    let array = spilling.add(array).map_err(|(_, error)| error).unwrap();
+    assert!(array.evict().unwrap());
+    assert_eq!(spilling.report().host_bytes, 4 * LEN);
+    assert_eq!(array.get(&stream).unwrap().copy_to_host().unwrap(), numbers, "seed {seed}");
+    assert!(stream.synchronize().is_err());
+    assert!(array.evict().unwrap());
+    assert_eq!(array.get(&stream).unwrap().copy_to_host().unwrap(), numbers, "seed {seed}");
+    let _ = device.synchronize();
+    device.take_errors();
+}
+
+#[test]
+fn failed_work_beside_an_array_does_not_concern_it() {
+    for seed in 0..10 {
+        uses_a_part(&host(HostOptions::new().adversarial(seed)).0, seed);
+        uses_a_part(&double(HostOptions::new().adversarial(seed)).0, seed);
+    }
+}
+
+#[test]
+fn memory_is_aligned_as_before() {
+    let (device, _raw) = host(HostOptions::new());
+    let alignments = Arc::<Mutex<Vec<usize>>>::default();
+    let upstream = device.memory_resource(MemoryKind::Device).unwrap();
+    let acting = Acting { upstream, act: Arc::default(), alignments: alignments.clone() };
+    device.set_memory_resource(MemoryKind::Device, Arc::new(acting)).unwrap();
+    let (spilling, stream) =
+        (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+    let array = spilling.add(device.to_device(&[1_u8; 100]).unwrap()).map_err(|(_, error)| error).unwrap();
+    assert!(array.evict().unwrap());
+    drop(array.get(&stream).unwrap());
+    let alignments = alignments.lock().unwrap();
+    assert!(matches!(alignments[..], [before, after] if before == after), "{alignments:?}");
 }

@@ -33,6 +33,7 @@ pub use scope::Scope;
 pub use source::{Scalar, Source, ToDevice};
 pub use storage::{Exclusive, Frozen, Imported, OnBackend, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
+pub(crate) use uninit::align;
 
 use crate::{
     Device, Layout,

@@ -107,7 +107,7 @@ impl<T: Element, D: Dimension, B: Backend> fmt::Debug for UninitArray<T, D, B> {
 
 /// Alignment of memory for elements.
 #[inline]
-fn align<T: Element, B: Backend>(device: &Device<B>) -> usize {
+pub(crate) fn align<T: Element, B: Backend>(device: &Device<B>) -> usize {
     device.capabilities().allocation_alignment.max(align_of::<T>())
 }
 

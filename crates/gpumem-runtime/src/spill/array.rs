@@ -4,7 +4,9 @@ use super::{
     cell::Cell,
     shared::{Manager, Member},
 };
-use crate::{ArrayBase, DeviceArray, DeviceView, DeviceViewMut, FileView, Stream, layout::Layout};
+use crate::{
+    ArrayBase, DeviceArray, DeviceView, DeviceViewMut, FileView, Stream, array::align, layout::Layout,
+};
 use gpumem_core::{Backend, Element, Error, Result};
 use ndarray::Dimension;
 use std::{
@@ -38,7 +40,8 @@ pub struct Spillable<T: Element, D: Dimension, B: Backend> {
 impl<T: Element, D: Dimension, B: Backend> Spillable<T, D, B> {
     pub(super) fn resident(manager: &Arc<Manager<B>>, array: DeviceArray<T, D, B>) -> Self {
         let ArrayBase { memory, layout, .. } = array;
-        Self::over(manager, Cell::resident(manager, memory, align_of::<T>()), layout)
+        let align = align::<T, B>(manager.device());
+        Self::over(manager, Cell::resident(manager, memory, layout.extent(), align), layout)
     }
 
     pub(super) fn in_file(manager: &Arc<Manager<B>>, source: FileView<T, D>) -> Self
@@ -48,7 +51,11 @@ impl<T: Element, D: Dimension, B: Backend> Spillable<T, D, B> {
         let layout = source.layout().like();
         let bytes = layout.extent().end;
         let reload = move |stream: &Stream<B>| Ok(stream.to_device(&source)?.memory);
-        Self::over(manager, Cell::in_file(manager, bytes, align_of::<T>(), Box::new(reload)), layout)
+        Self::over(
+            manager,
+            Cell::in_file(manager, bytes, align::<T, B>(manager.device()), Box::new(reload)),
+            layout,
+        )
     }
 
     fn over(manager: &Arc<Manager<B>>, cell: Cell<B>, layout: Layout) -> Self {

@@ -17,6 +17,7 @@ use ndarray::Ix1;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     cell::Cell as ThreadCell,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -39,7 +40,10 @@ pub(super) struct Cell<B: Backend> {
     place: Mutex<Place<B>>,
     /// Whether it is held because the array moves.
     is_moving: AtomicBool,
+    /// Bytes of the memory on the device.
     bytes: usize,
+    /// Those of the array. Only they move: what failed work was to write beside them does not concern the array.
+    extent: Range<usize>,
     align: usize,
     reload: Option<Reload<B>>,
     /// The manager's clock at the last use.
@@ -59,26 +63,32 @@ struct Place<B: Backend> {
 
 impl<B: Backend> Cell<B> {
     /// An array on the device.
-    pub(super) fn resident(manager: &Arc<Manager<B>>, memory: AllocationRef<B>, align: usize) -> Self {
+    pub(super) fn resident(
+        manager: &Arc<Manager<B>>,
+        memory: AllocationRef<B>,
+        extent: Range<usize>,
+        align: usize,
+    ) -> Self {
         let bytes = memory.len();
         let place = Place { device: Some((memory, manager.count_device(bytes))), host: None, in_file: false };
-        Self::new(manager, place, (bytes, align), None)
+        Self::new(manager, place, (bytes, extent, align), None)
     }
 
     /// An array that is read when it is used first.
     pub(super) fn in_file(manager: &Arc<Manager<B>>, bytes: usize, align: usize, reload: Reload<B>) -> Self {
-        Self::new(manager, Place { device: None, host: None, in_file: true }, (bytes, align), Some(reload))
+        let place = Place { device: None, host: None, in_file: true };
+        Self::new(manager, place, (bytes, 0..bytes, align), Some(reload))
     }
 
     fn new(
         manager: &Arc<Manager<B>>,
         place: Place<B>,
-        (bytes, align): (usize, usize),
+        (bytes, extent, align): (usize, Range<usize>, usize),
         reload: Option<Reload<B>>,
     ) -> Self {
         let (place, last_use) = (Mutex::new(place), AtomicU64::new(manager.tick()));
         let (is_moving, is_asleep) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { manager: manager.clone(), place, is_moving, bytes, align, reload, last_use, is_asleep }
+        Self { manager: manager.clone(), place, is_moving, bytes, extent, align, reload, last_use, is_asleep }
     }
 
     pub(super) fn manager(&self) -> &Arc<Manager<B>> {
@@ -99,7 +109,7 @@ impl<B: Backend> Cell<B> {
             Some((memory, _)) => memory.clone(),
             None => {
                 let memory = self.restore(operation, stream, &place)?;
-                manager.note_uploaded(self.bytes);
+                manager.note_uploaded(self.extent.len());
                 place.device = Some((memory.clone(), manager.count_device(self.bytes)));
                 memory
             }
@@ -131,7 +141,7 @@ impl<B: Backend> Cell<B> {
         match (&place.host, &self.reload) {
             (Some((copy, _)), _) => {
                 let memory = Allocation::new(stream.device(), operation, self.bytes, self.align)?;
-                let layout = bytes_layout(self.bytes).map_err(|error| core.error(operation, error))?;
+                let layout = self.bytes_layout(operation)?;
                 let to = ArrayRef::new(&memory, &layout);
                 match copy.source().copy_to(stream.timeline(), operation, to, Upload::Staged) {
                     // What was to write the array failed. So it is as it was: reading it is the same error, and it can be written.
@@ -193,6 +203,13 @@ impl<B: Backend> Cell<B> {
         }
     }
 
+    /// The bytes of the array, in its memory.
+    fn bytes_layout(&self, operation: &'static str) -> Result<Layout> {
+        let layout = Layout::packed(&[self.extent.len()], 1, Order::C);
+        let layout = layout.and_then(|layout| layout.with_offset(self.extent.start));
+        layout.map_err(|error| self.manager.device().core().error(operation, error))
+    }
+
     fn busy(&self, operation: &'static str) -> gpumem_core::Error {
         let what = "waiting for a spillable array in code that runs while one moves";
         self.manager.device().core().error(operation, ErrorKind::Unsupported { what })
@@ -226,12 +243,11 @@ impl<B: Backend> Member<B> for Cell<B> {
         }
         let _moving = self.moving(operation)?;
         if place.host.is_none() && !place.in_file {
-            let room = self.manager.reserve_host(operation, self.bytes)?;
-            let layout = bytes_layout(self.bytes)
-                .map_err(|error| self.manager.device().core().error(operation, error))?;
+            let room = self.manager.reserve_host(operation, self.extent.len())?;
+            let layout = self.bytes_layout(operation)?;
             let view = ArrayBase::<crate::Shared<'_, u8, B>, Ix1>::over(memory.clone(), layout);
             let copy = self.manager.stream().copy_to_host(&view)?;
-            self.manager.note_downloaded(self.bytes);
+            self.manager.note_downloaded(self.extent.len());
             place.host = Some((copy, room));
         }
         // Its memory goes back with the copy among its uses: work on it runs after that.
@@ -254,7 +270,7 @@ impl<B: Backend> Member<B> for Cell<B> {
         }
         let Ok(_moving) = self.moving("drop_copy") else { return 0 };
         place.host = None;
-        self.bytes
+        self.extent.len()
     }
 
     fn wake(&self, operation: &'static str, stream: &Stream<B>) -> Result<usize> {
@@ -264,8 +280,4 @@ impl<B: Backend> Member<B> for Cell<B> {
             false => Ok(0),
         }
     }
-}
-
-fn bytes_layout(bytes: usize) -> Result<Layout, gpumem_core::LayoutError> {
-    Layout::packed(&[bytes], 1, Order::C)
 }
