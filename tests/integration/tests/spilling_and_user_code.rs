@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::{double, host};
+use common::{double, host, subscriber::OnEvent};
 use gpumem_core::{Backend, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
     Device, SpillManager, SpillOptions,
-    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
+    memory::{LimitingResource, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
 };
 use ndarray::{Array1, s};
 use std::{
@@ -212,4 +212,40 @@ fn memory_is_aligned_as_before() {
     drop(array.get(&stream).unwrap());
     let alignments = alignments.lock().unwrap();
     assert!(matches!(alignments[..], [before, after] if before == after), "{alignments:?}");
+}
+
+/// One array cannot leave, and another one comes back while that is found out: then one of the two leaves.
+#[test]
+fn an_array_that_has_come_back_meanwhile_makes_room() {
+    const LEN: usize = 4096;
+    let (device, _raw) = host(HostOptions::new());
+    let pool = device.memory_resource(MemoryKind::Device).unwrap();
+    let limit = Arc::new(LimitingResource::new(pool, 2 * LEN));
+    device.set_memory_resource(MemoryKind::Device, limit).unwrap();
+    let spilling = SpillManager::new(&device, SpillOptions::new().host_bytes(LEN)).unwrap();
+    let array = || spilling.add(device.to_device(&vec![1_u8; LEN]).unwrap()).map_err(|(_, error)| error);
+    let moving = array().unwrap();
+    assert!(moving.evict().unwrap());
+    // The other one's copy has all the room on the host.
+    let other = array().unwrap();
+    let plain = device.device_array::<u8, _>(LEN).unwrap();
+    let stream = device.stream().unwrap();
+    let swap = move || {
+        drop(plain);
+        drop(moving.get(&stream).unwrap());
+        moving
+    };
+    let swap = Mutex::new(Some(swap));
+    let (sender, receiver) = mpsc::channel();
+    let on_event = OnEvent(move || {
+        // As another thread, which the subscriber waits for.
+        let swap = swap.lock().unwrap().take();
+        if let Some(swap) = swap {
+            sender.send(thread::spawn(swap).join().unwrap()).unwrap();
+        }
+    });
+    let made = tracing::subscriber::with_default(on_event, || device.device_array::<u8, _>(LEN));
+    let moving = receiver.recv().unwrap();
+    assert!(made.is_ok(), "{made:?}");
+    assert_ne!(other.is_resident().unwrap(), moving.is_resident().unwrap());
 }

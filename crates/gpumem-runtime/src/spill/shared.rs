@@ -55,6 +55,8 @@ pub(super) struct Manager<B: Backend> {
     host_bytes: AtomicUsize,
     downloaded: AtomicUsize,
     uploaded: AtomicUsize,
+    /// Counts how often an array has come to the device.
+    arrivals: AtomicU64,
     /// Makes room when an allocation finds none. It has a weak reference to this.
     hook: OnceLock<ReclaimHook>,
 }
@@ -71,13 +73,14 @@ impl<B: Backend> Manager<B> {
             host_bytes: AtomicUsize::new(0),
             downloaded: AtomicUsize::new(0),
             uploaded: AtomicUsize::new(0),
+            arrivals: AtomicU64::new(0),
             hook: OnceLock::new(),
         });
         let weak = Arc::downgrade(&manager);
         let hook = device.on_exhaustion(move |need| {
             let Some(manager) = weak.upgrade() else { return false };
             match need.kind {
-                MemoryKind::Device => manager.free(need.operation, need.bytes) > 0,
+                MemoryKind::Device => manager.free(need.operation, need.bytes),
                 MemoryKind::Pinned => manager.free_copies(need.bytes) > 0,
                 _ => false,
             }
@@ -148,9 +151,11 @@ impl<B: Backend> Manager<B> {
         cells
     }
 
-    /// Makes arrays leave until their bytes reach `bytes`. Returns the bytes.
-    fn free(&self, operation: &'static str, bytes: usize) -> usize {
-        let mut freed = 0;
+    /// Makes arrays leave until their bytes reach `bytes`. Returns whether there may be room now.
+    fn free(&self, operation: &'static str, bytes: usize) -> bool {
+        // Relaxed: an old count is a look in vain.
+        let arrivals = || self.arrivals.load(Ordering::Relaxed);
+        let (mut freed, before) = (0, arrivals());
         for cell in self.sorted(self.options.order) {
             if freed >= bytes {
                 break;
@@ -161,7 +166,8 @@ impl<B: Backend> Manager<B> {
                 Err(error) => gpumem_core::tell!(debug: %error, "an array cannot leave the device"),
             }
         }
-        freed
+        // What another thread has brought back meanwhile may leave now.
+        freed > 0 || arrivals() != before
     }
 
     /// Frees page-locked copies of arrays that are elsewhere as well. Returns their bytes.
@@ -205,6 +211,7 @@ impl<B: Backend> Manager<B> {
     /// Counts bytes on the device.
     pub(super) fn count_device(self: &Arc<Self>, bytes: usize) -> Counted<B> {
         self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.arrivals.fetch_add(1, Ordering::Relaxed);
         Counted { manager: self.clone(), count: |manager| &manager.device_bytes, bytes }
     }
 
