@@ -460,7 +460,7 @@ fn arrays_sleep_and_wake() {
 fn every_call_of_a_round_trip_may_fail_once() {
     let mut number = 0;
     loop {
-        let (device, raw) = double(options().adversarial(number as u64));
+        let (device, raw) = double(options().adversarial(number));
         let before = limit(&device, 2);
         let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
         let mut all = arrays(&device, &spilling, 3);

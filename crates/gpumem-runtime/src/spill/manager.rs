@@ -78,7 +78,7 @@ impl<B: Backend> SpillManager<B> {
     /// # Errors
     /// Returns the array with the error: [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) if it is on another device,
     /// [`OfRecording`](gpumem_core::ErrorKind::OfRecording) for an array of a recording, and [`Stale`](gpumem_core::ErrorKind::Stale) after a reset.
-    #[allow(clippy::result_large_err)] // the array itself comes back
+    #[allow(clippy::result_large_err, clippy::type_complexity)] // the array itself comes back
     pub fn add<T: Element, D: Dimension>(
         &self,
         array: DeviceArray<T, D, B>,
