@@ -60,6 +60,8 @@ impl<B: Backend> Staging<B> {
         (bytes, times): (usize, usize),
         most: usize,
     ) -> Result<Self> {
+        // Before the lock of the pool, which a thread of the parent may hold for ever.
+        device.core().check_process(operation)?;
         let wanted = TransferOptions::staging_length(bytes);
         let pool = &device.0.staging;
         if let Some(block) = pool.find(operation, &(bytes..=wanted.saturating_mul(times)), most) {

@@ -265,7 +265,7 @@ impl<B: Backend> Member<B> for Cell<B> {
 
     fn drop_copy(&self) -> usize {
         let Some(mut place) = self.lock_at_rest() else { return 0 };
-        if place.host.is_none() || (place.device.is_none() && !place.in_file) {
+        if place.host.is_none() || place.device.is_none() {
             return 0;
         }
         let Ok(_moving) = self.moving("drop_copy") else { return 0 };

@@ -109,9 +109,8 @@ impl<B: Backend> SpillManager<B> {
         Ok(Spillable::in_file(&self.0, source))
     }
 
-    /// Makes all arrays leave the device that can, frees the page-locked copies of those that are in a file as well, and returns idle
-    /// memory of the device to the driver: for a program that leaves the device to another one for a while. Waits for
-    /// the work that uses the arrays. [`wake`](Self::wake) brings back the arrays that have left here; each use brings back its own.
+    /// Makes all arrays leave the device that can, and returns idle memory of the device to the driver: for a program that leaves the
+    /// device to another one for a while. Waits for the work that uses the arrays. [`wake`](Self::wake) brings back the arrays that have left here; each use brings back its own.
     ///
     /// # Errors
     /// As for [`Device::trim`]. An array that cannot leave is no error: see [`Slept`].

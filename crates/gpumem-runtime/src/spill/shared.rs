@@ -25,7 +25,7 @@ pub(super) trait Member<B: Backend>: Send + Sync {
     /// Returns the error of the copy; then the array stays.
     fn evict(&self, operation: &'static str) -> Result<usize>;
 
-    /// Frees the page-locked copy of an array that is on the device or in its file as well. Returns its bytes.
+    /// Frees the page-locked copy of an array that is on the device as well. Returns its bytes.
     fn drop_copy(&self) -> usize;
 
     /// As [`evict`](Self::evict), until [`wake`](Self::wake).
@@ -170,7 +170,7 @@ impl<B: Backend> Manager<B> {
         freed > 0 || arrivals() != before
     }
 
-    /// Frees page-locked copies of arrays that are elsewhere as well. Returns their bytes.
+    /// Frees page-locked copies of arrays that are on the device as well. Returns their bytes.
     fn free_copies(&self, bytes: usize) -> usize {
         let mut freed = 0;
         for cell in self.sorted(self.options.order) {
