@@ -58,18 +58,18 @@ use std::{
 /// # }
 /// ```
 pub struct Communicator<B: Backend> {
-    seat: Arc<Seat<B>>,
+    handle: Arc<RankHandle<B>>,
     rank: usize,
     size: usize,
 }
 
 /// A rank's part in a communicator, which ends when the communicator and all graphs with its operations are dropped.
-pub(crate) struct Seat<B: Backend> {
+pub(crate) struct RankHandle<B: Backend> {
     engine: Arc<dyn Engine<B>>,
     device: Device<B>,
 }
 
-impl<B: Backend> Seat<B> {
+impl<B: Backend> RankHandle<B> {
     /// The engine; not in a forked child, where its locks may never be free again.
     pub(crate) fn engine(&self, operation: &'static str) -> Result<&dyn Engine<B>> {
         self.device.core_by(crate::KEY).check_process(operation)?;
@@ -77,7 +77,7 @@ impl<B: Backend> Seat<B> {
     }
 }
 
-impl<B: Backend> Drop for Seat<B> {
+impl<B: Backend> Drop for RankHandle<B> {
     fn drop(&mut self) {
         if let Ok(engine) = self.engine("drop") {
             engine.leave();
@@ -167,7 +167,7 @@ impl<B: Backend> Communicator<B> {
         device: &Device<B>,
         (rank, size): (usize, usize),
     ) -> Self {
-        Self { seat: Arc::new(Seat { engine, device: device.clone() }), rank, size }
+        Self { handle: Arc::new(RankHandle { engine, device: device.clone() }), rank, size }
     }
 
     /// Returns the number of this rank, from 0.
@@ -182,7 +182,7 @@ impl<B: Backend> Communicator<B> {
 
     /// Returns the device of this rank.
     pub fn device(&self) -> &Device<B> {
-        &self.seat.device
+        &self.handle.device
     }
 
     /// Forms communicators of the ranks that say the same `colour`, in the order of `key` and then of their ranks. A rank
@@ -233,7 +233,7 @@ impl<B: Backend> Communicator<B> {
 
     fn finish_split(&self, begun: Box<dyn crate::engine::Split<B>>) -> Result<Option<Self>> {
         let part = begun.finish().map_err(|error| self.device().core_by(crate::KEY).place(error))?;
-        Ok(part.map(|(engine, rank, size)| Self::of_engine(engine, &self.seat.device, (rank, size))))
+        Ok(part.map(|(engine, rank, size)| Self::of_engine(engine, &self.handle.device, (rank, size))))
     }
 
     /// Returns the last failure of an operation of this rank, if one has failed. Nothing in a forked child.
@@ -272,8 +272,9 @@ impl<B: Backend> Communicator<B> {
         }
     }
 
-    /// Gives the communicator up, as dropping it does, and returns its last failure. Later launches of graphs with its operations fail. On GPUs it waits for its operations in flight and
-    /// until the library has freed it: for the deadline or ten seconds at most.
+    /// Gives the communicator up, as dropping it does, and returns its last failure. Later launches of graphs with its operations
+    /// fail. On GPUs it waits for its operations in flight and until the library has freed it: for the deadline or ten seconds at
+    /// most.
     ///
     /// # Errors
     /// Returns [`Collective`](ErrorKind::Collective) if an operation of this rank has failed. Operations in flight may
@@ -290,22 +291,18 @@ impl<B: Backend> Communicator<B> {
 
     /// The engine; not in a forked child, where its locks may never be free again.
     pub(crate) fn engine(&self, operation: &'static str) -> Result<&dyn Engine<B>> {
-        self.seat.engine(operation)
+        self.handle.engine(operation)
     }
 
     /// The rank's part, for a graph that needs it.
-    pub(crate) fn seat(&self) -> &Arc<Seat<B>> {
-        &self.seat
+    pub(crate) fn handle(&self) -> &Arc<RankHandle<B>> {
+        &self.handle
     }
 
     /// Checks that a stream belongs to the device of this rank.
     pub(crate) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
         let core = self.device().core_by(crate::KEY);
-        if !stream.timeline_by(crate::KEY).context.is_same(core) {
-            let (has, wants) = (stream.device().name(), self.device().name());
-            return Err(core.error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }));
-        }
-        Ok(())
+        core.check_same(operation, "stream", &stream.timeline_by(crate::KEY).context)
     }
 }
 

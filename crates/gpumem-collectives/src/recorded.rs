@@ -3,7 +3,7 @@
 use crate::{
     Communicator,
     call::{Accesses, Call, Place, Prepared, accesses},
-    communicator::Seat,
+    communicator::RankHandle,
 };
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
@@ -15,7 +15,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 /// Operations of one rank that are one piece of work.
 struct RecordedCalls<B: Backend> {
-    seat: Arc<Seat<B>>,
+    handle: Arc<RankHandle<B>>,
     operation: &'static str,
     calls: SmallVec<[RecordedCall; 1]>,
 }
@@ -62,14 +62,14 @@ impl<B: Backend> Communicator<B> {
             .filter(|target| !target.extent.is_empty())
             .map(|target| Access::write(&target.memory, target.extent.clone()))
             .collect();
-        let work = RecordedCalls { seat: self.seat().clone(), operation, calls: calls_of_launch };
+        let work = RecordedCalls { handle: self.handle().clone(), operation, calls: calls_of_launch };
         stream.record_ranks_by(crate::KEY, operation, (&accesses(calls), &targets), Arc::new(work))
     }
 }
 
 impl<B: Backend> RankWork<B> for RecordedCalls<B> {
     fn check(&self, stream: &Stream<B>) -> Result<()> {
-        self.seat.engine(self.operation)?.check(stream, self.operation)
+        self.handle.engine(self.operation)?.check(stream, self.operation)
     }
 
     fn enqueue(&self, stream: &Stream<B>, memory: &[BoundUse<'_, B>]) -> Result<()> {
@@ -89,7 +89,7 @@ impl<B: Backend> RankWork<B> for RecordedCalls<B> {
         for (prepared, recorded) in calls.iter_mut().zip(&self.calls) {
             prepared.target = next(recorded.has_target).map(Place::into_owned);
         }
-        let engine = self.seat.engine(self.operation)?;
+        let engine = self.handle.engine(self.operation)?;
         engine.enqueue(stream, self.operation, &calls).inspect_err(|error| {
             if !engine.has_called(error) {
                 // The other ranks call it all the same, and would meet the next operation of this rank.

@@ -44,10 +44,7 @@ impl<B: Backend> Communicator<B> {
     {
         let (place, core) = (Place::of(array), self.device().core_by(crate::KEY));
         place.memory.check(operation)?;
-        if !place.memory.context().is_same(core) {
-            let (has, wants) = (place.memory.context().name(), core.name());
-            return Err(core.error(operation, ErrorKind::WrongDevice { what: "array", has, wants }));
-        }
+        core.check_same(operation, "array", place.memory.context())?;
         if place.memory.is_of_scope() {
             // The library would know it after the scope, when the addresses may be those of other memory.
             let what = "a registration of memory that is locked for a scope";

@@ -230,12 +230,8 @@ impl<B: Backend> Loaded<B> {
     #[cold]
     fn check_program(&self, context: &Arc<DeviceContext<B>>) -> Result<()> {
         let program = &self.program;
-        if !program.context().is_same(context) {
-            let (has, wants) = (program.context().name(), context.name());
-            let kind = ErrorKind::WrongDevice { what: "kernel", has, wants };
-            return Err(self.explain(context.error(OPERATION, kind)));
-        }
-        program.check_beside(context, OPERATION).map_err(|error| self.explain(error))
+        let same = context.check_same(OPERATION, "kernel", program.context());
+        same.and_then(|()| program.check_beside(context, OPERATION)).map_err(|error| self.explain(error))
     }
 
     /// Adds the kernel and the device to an error of a launch.

@@ -109,7 +109,8 @@ impl Queue {
         copied
     }
 
-    /// Refuses commands that can never run, and those on a stream that is captured. Called under the lock, so that no command slips in after a loss or a reset.
+    /// Refuses commands that can never run, and those on a stream that is captured. Called under the lock, so that no command slips in
+    /// after a loss or a reset.
     pub(crate) fn admit(&self, operation: &'static str) -> Result<()> {
         self.engine.check_lost(operation)?;
         if self.generation != self.engine.generation() {

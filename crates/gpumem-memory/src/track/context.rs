@@ -218,6 +218,21 @@ impl<B: Backend> DeviceContext<B> {
         format!("{}:{}", info.backend, info.ordinal)
     }
 
+    /// Refuses what belongs to another device.
+    ///
+    /// # Errors
+    /// Returns [`WrongDevice`](ErrorKind::WrongDevice).
+    #[inline]
+    pub fn check_same(&self, operation: &'static str, what: &'static str, of: &Self) -> Result<()> {
+        if self.is_same(of) { Ok(()) } else { Err(self.other(operation, what, of)) }
+    }
+
+    #[cold]
+    fn other(&self, operation: &'static str, what: &'static str, of: &Self) -> Error {
+        let (has, wants) = (of.name(), self.name());
+        self.error(operation, ErrorKind::WrongDevice { what, has, wants })
+    }
+
     /// Whether both are the same device of the same backend.
     pub fn is_same(&self, other: &Self) -> bool {
         if std::ptr::eq(self, other) {

@@ -88,13 +88,7 @@ impl<B: Backend> Timeline<B> {
     /// Checks that the memory belongs to the device of the stream, for work on one device only.
     #[inline]
     pub fn check_owns(&self, operation: &'static str, memory: &Tracked<B>) -> Result<()> {
-        if memory.context().is_same(&self.context) { Ok(()) } else { self.does_not_own(operation, memory) }
-    }
-
-    #[cold]
-    fn does_not_own(&self, operation: &'static str, memory: &Tracked<B>) -> Result<()> {
-        let (has, wants) = (memory.context().name(), self.context.name());
-        Err(self.context.error(operation, ErrorKind::WrongDevice { what: "array", has, wants }))
+        self.context.check_same(operation, "array", memory.context())
     }
 }
 

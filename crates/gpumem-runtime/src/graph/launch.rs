@@ -175,10 +175,7 @@ fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Res
         true => context.check(OPERATION)?,
         false => timeline.check(OPERATION)?,
     }
-    if !own.is_same(context) {
-        let (has, wants) = (own.name(), context.name());
-        return Err(context.error(OPERATION, ErrorKind::WrongDevice { what: "graph", has, wants }));
-    }
+    context.check_same(OPERATION, "graph", own)?;
     if inner.generation != context.generation() {
         return Err(context.error(OPERATION, ErrorKind::Stale { what: "graph" }));
     }

@@ -4,7 +4,7 @@ use crate::{
     Device,
     device::{Allocation, AllocationRef},
 };
-use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_core::{Backend, Result};
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
@@ -37,14 +37,9 @@ impl<B: Backend> GraphMemory<B> {
         Self(Arc::new(Inner { device: device.outside_recording(), block: Mutex::default() }))
     }
 
-    /// Returns [`WrongDevice`](ErrorKind::WrongDevice) for memory of another device.
+    /// Returns [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) for memory of another device.
     pub(super) fn check(&self, operation: &'static str, device: &Device<B>) -> Result<()> {
-        let (own, core) = (self.0.device.core(), device.core());
-        if own.is_same(core.context()) {
-            return Ok(());
-        }
-        let (has, wants) = (own.name(), core.name());
-        Err(core.error(operation, ErrorKind::WrongDevice { what: "memory of graphs", has, wants }))
+        device.core().check_same(operation, "memory of graphs", self.0.device.core())
     }
 
     /// The block for one launch of a graph that needs so many bytes, from a multiple of `align` on. The graph keeps it by the log of

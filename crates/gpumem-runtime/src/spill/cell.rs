@@ -103,7 +103,7 @@ impl<B: Backend> Cell<B> {
         writes: bool,
     ) -> Result<AllocationRef<B>> {
         let manager = &self.manager;
-        manager.check_device(operation, "stream", stream.device().core())?;
+        manager.device().core().check_same(operation, "stream", stream.device().core())?;
         let mut place = self.lock(operation)?;
         let memory = match &place.device {
             Some((memory, _)) => memory.clone(),

@@ -92,7 +92,7 @@ impl<B: Backend> SpillManager<B> {
     fn check<T: Element, D: Dimension>(&self, array: &DeviceArray<T, D, B>) -> Result<()> {
         const OPERATION: &str = "add";
         array.memory.check(OPERATION)?;
-        self.0.check_device(OPERATION, "array", array.memory.core())
+        self.0.device().core().check_same(OPERATION, "array", array.memory.context())
     }
 
     /// An array that is read from its file when it is used, and read again after it has left the device, unless it was written: it

@@ -3,7 +3,6 @@
 use super::options::{SpillOptions, SpillOrder};
 use crate::{Device, Stream, memory::ReclaimHook};
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
-use gpumem_memory::track::DeviceContext;
 use parking_lot::Mutex;
 use std::{
     cmp::Reverse,
@@ -110,20 +109,6 @@ impl<B: Backend> Manager<B> {
 
     pub(super) fn stream(&self) -> &Stream<B> {
         &self.stream
-    }
-
-    pub(super) fn check_device(
-        &self,
-        operation: &'static str,
-        what: &'static str,
-        of: &DeviceContext<B>,
-    ) -> Result<()> {
-        let own = self.device.core();
-        if own.is_same(of) {
-            return Ok(());
-        }
-        let (has, wants) = (of.name(), own.name());
-        Err(own.error(operation, ErrorKind::WrongDevice { what, has, wants }))
     }
 
     /// The next moment of the clock. Relaxed: moments of several threads may be in either order.

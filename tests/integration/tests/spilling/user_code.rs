@@ -1,14 +1,15 @@
 //! Arrays that leave the device, beside other threads and code of the user that use them at the worst moment, and beside failed work.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
-use common::{double, host, subscriber::OnEvent};
-use gpumem_core::{Backend, MemoryKind, Result};
+use super::{
+    arrays,
+    common::{double, host, subscriber::OnEvent},
+    is_right, limit, manager, options,
+};
+use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
-    Device, SpillManager, SpillOptions,
+    Device, SpillOptions,
     memory::{LimitingResource, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
 };
 use ndarray::{Array1, s};
@@ -92,8 +93,7 @@ impl Drop for EndOnDrop<'_> {
 fn arrays_are_put_in_order_while_they_are_used() {
     const COUNT: usize = 2000;
     let (device, _raw) = host(HostOptions::new());
-    let (spilling, stream) =
-        (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
     let array =
         |_| spilling.add(device.device_array::<u8, _>(16).unwrap()).map_err(|(_, error)| error).unwrap();
     let all: Vec<_> = (0..COUNT).map(array).collect();
@@ -120,8 +120,7 @@ fn a_resource_uses_the_array_whose_copy_it_takes_back() {
         let upstream = device.memory_resource(MemoryKind::Pinned).unwrap();
         let acting = Acting { upstream, act: act.clone(), alignments: Arc::default() };
         device.set_memory_resource(MemoryKind::Pinned, Arc::new(acting)).unwrap();
-        let (spilling, stream) =
-            (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+        let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
         let array = device.to_device(&vec![1_u32; 1000]).unwrap();
         let mut array = spilling.add(array).map_err(|(_, error)| error).unwrap();
         assert_eq!(spilling.sleep().unwrap().evicted, 4000);
@@ -140,8 +139,7 @@ fn a_resource_uses_the_array_whose_copy_it_takes_back() {
 fn a_callback_uses_an_array_that_stays_on_the_device() {
     ends(|| {
         let (device, _raw) = host(HostOptions::new());
-        let (spilling, stream) =
-            (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+        let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
         let array = spilling.add(device.to_device(&[1_u32, 2, 3]).unwrap()).map_err(|(_, error)| error);
         let array = Arc::new(array.unwrap());
         let _held = array.get(&stream).unwrap();
@@ -155,7 +153,7 @@ fn a_callback_uses_an_array_that_stays_on_the_device() {
             let _end = EndOnDrop(&is_over);
             let (in_callback, of_callback) = (array.clone(), stream.clone());
             let (sender, receiver) = mpsc::channel();
-            let uses = move || (0..100_000).try_for_each(|_| in_callback.get(&of_callback).map(drop));
+            let uses = move || (0..2000).try_for_each(|_| in_callback.get(&of_callback).map(drop));
             stream.add_callback(move |_| sender.send(uses()).unwrap()).unwrap();
             assert_eq!(receiver.recv().unwrap(), Ok(()));
         });
@@ -165,8 +163,7 @@ fn a_callback_uses_an_array_that_stays_on_the_device() {
 /// An array with a part of its memory is as good as the part, whatever the rest is.
 fn uses_a_part<B: Backend>(device: &Device<B>, seed: u64) {
     const LEN: usize = 1000;
-    let (spilling, stream) =
-        (SpillManager::new(device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+    let (spilling, stream) = (manager(device, SpillOptions::new()), device.stream().unwrap());
     // SAFETY: each work-item uses its own element, or fails.
     let declaration = unsafe { KernelDef::<(SliceMut<u8>,)>::new("fails") };
     let body = |ids: &WorkItemIds<'_>, (y,): &(SliceMut<u8>,)| y.set(1 << 30, ids.global_id(0) as u8);
@@ -205,8 +202,7 @@ fn memory_is_aligned_as_before() {
     let upstream = device.memory_resource(MemoryKind::Device).unwrap();
     let acting = Acting { upstream, act: Arc::default(), alignments: alignments.clone() };
     device.set_memory_resource(MemoryKind::Device, Arc::new(acting)).unwrap();
-    let (spilling, stream) =
-        (SpillManager::new(&device, SpillOptions::new()).unwrap(), device.stream().unwrap());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
     let array = spilling.add(device.to_device(&[1_u8; 100]).unwrap()).map_err(|(_, error)| error).unwrap();
     assert!(array.evict().unwrap());
     drop(array.get(&stream).unwrap());
@@ -222,7 +218,7 @@ fn an_array_that_has_come_back_meanwhile_makes_room() {
     let pool = device.memory_resource(MemoryKind::Device).unwrap();
     let limit = Arc::new(LimitingResource::new(pool, 2 * LEN));
     device.set_memory_resource(MemoryKind::Device, limit).unwrap();
-    let spilling = SpillManager::new(&device, SpillOptions::new().host_bytes(LEN)).unwrap();
+    let spilling = manager(&device, SpillOptions::new().host_bytes(LEN));
     let array = || spilling.add(device.to_device(&vec![1_u8; LEN]).unwrap()).map_err(|(_, error)| error);
     let moving = array().unwrap();
     assert!(moving.evict().unwrap());
@@ -248,4 +244,49 @@ fn an_array_that_has_come_back_meanwhile_makes_room() {
     let moving = receiver.recv().unwrap();
     assert!(made.is_ok(), "{made:?}");
     assert_ne!(other.is_resident().unwrap(), moving.is_resident().unwrap());
+}
+
+/// A hook that uses the array that moves gets an error, and does not wait for it.
+#[test]
+fn a_hook_does_not_wait_for_the_array_that_moves() {
+    let (device, _raw) = host(options());
+    let _before = limit(&device, 1);
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = Arc::new(arrays(&device, &spilling, 2));
+    let held = all[1].get(&stream).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let (in_hook, of_hook) = (all.clone(), stream.clone());
+    let hook = device.on_exhaustion(move |_| {
+        let found = in_hook[0].get(&of_hook).map(drop);
+        let _ = sender.send(found.map_err(|error| error.kind().clone()));
+        false
+    });
+    let hook = hook.unwrap();
+    let error = all[0].get(&stream).unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    let found = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(matches!(found, Err(ErrorKind::Unsupported { .. })), "{found:?}");
+    drop((hook, held));
+    is_right(&all[0], &stream, 0, 0);
+}
+
+#[test]
+fn callbacks_use_what_is_there() {
+    let (device, _raw) = host(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = Arc::new(arrays(&device, &spilling, 2));
+    assert!(all[1].evict().unwrap());
+    let (sender, receiver) = mpsc::channel();
+    let (in_callback, of_callback) = (all.clone(), stream.clone());
+    stream
+        .add_callback(move |_| {
+            let kinds =
+                [0, 1].map(|at| in_callback[at].get(&of_callback).map(|_| ()).map_err(|e| e.kind().clone()));
+            sender.send(kinds).unwrap();
+        })
+        .unwrap();
+    stream.synchronize().unwrap();
+    let [there, gone] = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(there, Ok(()));
+    assert!(matches!(gone, Err(ErrorKind::BlockingInCallback)), "{gone:?}");
 }

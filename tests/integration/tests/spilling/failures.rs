@@ -1,0 +1,244 @@
+//! Failures, refusals, and what is forgotten.
+
+use super::{
+    BYTES, Files, LEN, add, arrays,
+    common::{double, host, is_clean},
+    is_right, limit, manager, next_version, numbers, options, write,
+};
+use gpumem_core::{Error, ErrorKind, MemoryKind};
+use gpumem_integration::reset;
+use gpumem_runtime::SpillOptions;
+use host_double::{Script, Trouble};
+use ndarray::Array1;
+use std::{fs, sync::Barrier, thread};
+
+#[test]
+fn a_file_that_has_changed_is_an_error() {
+    let (device, _raw) = host(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let files = Files::new(0..2);
+    let (array, view) = (spilling.open(files.view(1)).unwrap(), files.view(1));
+    is_right(&array, &stream, 1, 0);
+    assert!(array.evict().unwrap());
+    fs::OpenOptions::new().write(true).open(files.path()).unwrap().set_len(5).unwrap();
+    let error = array.get(&stream).unwrap_err();
+    // As a copy from it says.
+    assert_eq!(error.kind(), device.to_device(&view).unwrap_err().kind());
+    assert!(matches!(error.kind(), ErrorKind::File(_)), "{error}");
+    assert!(!array.is_resident().unwrap());
+}
+
+#[test]
+fn threads_that_hold_what_the_other_needs_get_an_error() {
+    let (device, _raw) = host(options());
+    let _before = limit(&device, 3);
+    let spilling = manager(&device, SpillOptions::new());
+    let all = arrays(&device, &spilling, 4);
+    let barrier = Barrier::new(2);
+    let failed: usize = thread::scope(|scope| {
+        let threads = [0, 2].map(|first| {
+            let (all, barrier, device) = (&all, &barrier, &device);
+            scope.spawn(move || {
+                let stream = device.stream().unwrap();
+                let _held = all[first].get(&stream).unwrap();
+                barrier.wait();
+                let second = all[first + 1].get(&stream);
+                barrier.wait();
+                usize::from(second.is_err_and(|error| error.is_out_of_memory()))
+            })
+        });
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(failed, 1);
+    let stream = device.stream().unwrap();
+    for (number, array) in all.iter().enumerate() {
+        is_right(array, &stream, number, 0);
+    }
+}
+
+#[test]
+fn an_array_without_room_on_the_host_stays() {
+    let (device, _raw) = host(options());
+    let _before = limit(&device, 3);
+    let (spilling, stream) =
+        (manager(&device, SpillOptions::new().host_bytes(BYTES + 5)), device.stream().unwrap());
+    let mut all = arrays(&device, &spilling, 4);
+    assert_eq!(spilling.report().host_bytes, BYTES);
+    let error = all[1].evict().unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    assert!(device.device_array::<u32, _>(LEN).unwrap_err().is_out_of_memory());
+    // One comes back, and keeps its copy: that goes for the next one.
+    drop(all.remove(3));
+    is_right(&all[0], &stream, 0, 0);
+    assert!(all[1].evict().unwrap());
+    assert_eq!(spilling.report().host_bytes, BYTES);
+    for (number, array) in all.iter().enumerate() {
+        is_right(array, &stream, number, 0);
+    }
+}
+
+/// What a failed kernel was to write says so wherever it is, until it is written.
+#[test]
+fn a_poisoned_array_is_poisoned_wherever_it_is() {
+    for seed in 0..10 {
+        for waits in [false, true] {
+            let (device, _raw) = host(options().adversarial(seed));
+            let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+            let kernel = next_version(&device, 100_007);
+            let mut array = add(&spilling, device.to_device(&numbers(1, 0)).unwrap());
+            write(&kernel, &stream, &mut array).unwrap();
+            let failed = waits.then(|| stream.synchronize().unwrap_err());
+            for round in 0..3 {
+                // What is known to be poisoned is not copied: it stays.
+                match array.evict() {
+                    Ok(has_left) => assert!(has_left, "{failed:?}"),
+                    Err(error) => assert!(error.is_poisoned() && array.is_resident().unwrap(), "{error}"),
+                }
+                let read = array.get(&stream).and_then(|view| view.copy_to_host());
+                let error = read.unwrap_err();
+                let is_named = error.is_poisoned() && error.to_string().contains("next_version");
+                assert!(is_named, "seed {seed}, {waits}, round {round}: {error}");
+            }
+            array.get_mut(&stream).unwrap().fill(4).unwrap();
+            let _ = stream.synchronize();
+            assert!(array.evict().unwrap());
+            let found = array.get(&stream).unwrap().copy_to_host().unwrap();
+            assert_eq!(found, Array1::from_elem(LEN, 4));
+            let _ = device.synchronize();
+            device.take_errors();
+        }
+    }
+}
+
+#[test]
+fn every_call_of_a_round_trip_may_fail_once() {
+    let mut number = 0;
+    loop {
+        let (device, raw) = double(options().adversarial(number));
+        let before = limit(&device, 2);
+        let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+        let mut all = arrays(&device, &spilling, 3);
+        raw.script().begin(Some((number, Trouble::Refuse)));
+        for round in 0..3 {
+            for (at, array) in all.iter_mut().enumerate() {
+                match array.get_mut(&stream) {
+                    Ok(mut view) => match stream.copy_to_device(&mut view, &numbers(at, round)) {
+                        Ok(()) => {}
+                        Err(error) => assert_eq!(*error.kind(), Script::REFUSED, "call {number}: {error}"),
+                    },
+                    Err(error) => {
+                        let expected = *error.kind() == Script::REFUSED || error.is_out_of_memory();
+                        assert!(expected, "call {number}: {error}");
+                    }
+                }
+            }
+        }
+        let struck = raw.script().struck();
+        raw.script().begin(None);
+        // Told to whom it concerns; the arrays are as they were, or say that they are not.
+        let _ = device.synchronize();
+        device.take_errors();
+        for (at, array) in all.iter_mut().enumerate() {
+            let found = array.get(&stream).and_then(|view| view.copy_to_host());
+            match found {
+                Ok(found) => {
+                    let is_one = |version| found == numbers(at, version);
+                    assert!((0..3).any(is_one), "call {number}, {struck:?}, array {at}");
+                }
+                Err(error) => assert!(error.is_poisoned(), "call {number}, {struck:?}: {error}"),
+            }
+            array.get_mut(&stream).unwrap().copy_to_device(&numbers(at, 5)).unwrap();
+        }
+        for (at, array) in all.iter().enumerate() {
+            is_right(array, &stream, at, 5);
+        }
+        drop((all, spilling));
+        device.set_memory_resource(MemoryKind::Device, before).unwrap();
+        is_clean(&device, raw.host());
+        if struck.is_none() {
+            break;
+        }
+        number += 1;
+    }
+    assert!(number > 30, "the round trips make {number} calls");
+}
+
+#[test]
+fn forgotten_views_and_arrays_do_no_harm() {
+    let (device, _raw) = host(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = arrays(&device, &spilling, 3);
+    std::mem::forget(all[0].get(&stream).unwrap());
+    assert!(!all[0].evict().unwrap() && all[1].evict().unwrap());
+    let mut all = all.into_iter();
+    is_right(&all.next().unwrap(), &stream, 0, 0);
+    std::mem::forget(all.next().unwrap());
+    // Manager, device and stream go first.
+    drop((spilling, stream));
+    let last = all.next().unwrap();
+    assert!(last.evict().unwrap());
+    let stream = device.stream().unwrap();
+    drop(device);
+    is_right(&last, &stream, 2, 0);
+}
+
+#[test]
+fn after_a_reset_arrays_are_stale() {
+    let (device, _raw) = host(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let mut all = arrays(&device, &spilling, 2);
+    assert!(all[1].evict().unwrap());
+    // As for every array in memory of the host.
+    assert!(reset(&device).unwrap_err().to_string().contains("are alive"));
+    drop(all.remove(1));
+    let files = Files::new(0..1);
+    let of_file = spilling.open(files.view(0)).unwrap();
+    reset(&device).unwrap();
+    let stale = |error: Error| matches!(error.kind(), ErrorKind::Stale { .. });
+    let new = device.stream().unwrap();
+    assert!(all[0].get(&new).unwrap().copy_to_host().is_err_and(stale));
+    assert!(all[0].evict().is_err_and(stale));
+    assert!(of_file.get(&stream).is_err_and(stale));
+    is_right(&of_file, &new, 0, 0);
+}
+
+#[test]
+fn recordings_are_refused() {
+    let (device, _raw) = double(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let array = add(&spilling, device.to_device(&numbers(1, 0)).unwrap());
+    let recorded = device.record((), |stream, ()| {
+        // It is there, but no argument of the graph.
+        let view = array.get(stream)?;
+        assert!(stream.copy_to_host(&view).is_err());
+        drop(view);
+        assert!(array.evict()?);
+        assert!(matches!(array.get(stream).unwrap_err().kind(), ErrorKind::NotRecordable { .. }));
+        let made = stream.device_array::<u32, _>(LEN)?;
+        let (_, error) = spilling.add(made).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::OfRecording { .. }), "{error}");
+        Ok(())
+    });
+    drop(recorded.unwrap());
+    is_right(&array, &stream, 1, 0);
+}
+
+#[test]
+fn another_device_is_refused() {
+    let ((device, _raw), (other, _other)) = (host(options()), host(options()));
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), other.stream().unwrap());
+    let wrong = |error: &Error| matches!(error.kind(), ErrorKind::WrongDevice { .. });
+    let (array, error) = spilling.add(other.to_device(&numbers(1, 0)).unwrap()).unwrap_err();
+    assert!(wrong(&error), "{error}");
+    assert_eq!(array.copy_to_host().unwrap(), numbers(1, 0));
+    let mut array = add(&spilling, device.to_device(&numbers(2, 0)).unwrap());
+    for is_there in [true, false] {
+        assert!(is_there || array.evict().unwrap());
+        assert!(array.get(&stream).is_err_and(|error| wrong(&error)));
+        assert!(array.get_mut(&stream).is_err_and(|error| wrong(&error)));
+        assert!(array.prefetch(&stream).is_err_and(|error| wrong(&error)));
+    }
+    let (array, error) = array.into_array(&stream).unwrap_err();
+    assert!(wrong(&error), "{error}");
+    is_right(&array, &device.stream().unwrap(), 2, 0);
+}
