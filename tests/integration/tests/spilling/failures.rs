@@ -5,7 +5,7 @@ use super::{
     common::{double, host, is_clean},
     is_right, limit, manager, next_version, numbers, options, write,
 };
-use gpumem_core::{Error, ErrorKind, MemoryKind};
+use gpumem_core::{Error, ErrorKind, MemoryKind, NotRecorded};
 use gpumem_integration::reset;
 use gpumem_runtime::SpillOptions;
 use host_double::{Script, Trouble};
@@ -206,6 +206,8 @@ fn after_a_reset_arrays_are_stale() {
 fn recordings_are_refused() {
     let (device, _raw) = double(options());
     let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let files = Files::new(2..3);
+    let of_file = spilling.open(files.view(0)).unwrap();
     let array = add(&spilling, device.to_device(&numbers(1, 0)).unwrap());
     let recorded = device.record((), |stream, ()| {
         // It is there, but no argument of the graph.
@@ -213,7 +215,11 @@ fn recordings_are_refused() {
         assert!(stream.copy_to_host(&view).is_err());
         drop(view);
         assert!(array.evict()?);
-        assert!(matches!(array.get(stream).unwrap_err().kind(), ErrorKind::NotRecordable { .. }));
+        for gone in [&array, &of_file] {
+            let error = gone.get(stream).unwrap_err();
+            let is_told = matches!(error.kind(), ErrorKind::NotRecordable { what: NotRecorded::Spilling });
+            assert!(is_told, "{error}");
+        }
         let made = stream.device_array::<u32, _>(LEN)?;
         let (_, error) = spilling.add(made).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OfRecording { .. }), "{error}");
@@ -221,6 +227,7 @@ fn recordings_are_refused() {
     });
     drop(recorded.unwrap());
     is_right(&array, &stream, 1, 0);
+    is_right(&of_file, &stream, 2, 0);
 }
 
 #[test]

@@ -249,25 +249,27 @@ fn an_array_that_has_come_back_meanwhile_makes_room() {
 /// A hook that uses the array that moves gets an error, and does not wait for it.
 #[test]
 fn a_hook_does_not_wait_for_the_array_that_moves() {
-    let (device, _raw) = host(options());
-    let _before = limit(&device, 1);
-    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
-    let all = Arc::new(arrays(&device, &spilling, 2));
-    let held = all[1].get(&stream).unwrap();
-    let (sender, receiver) = mpsc::channel();
-    let (in_hook, of_hook) = (all.clone(), stream.clone());
-    let hook = device.on_exhaustion(move |_| {
-        let found = in_hook[0].get(&of_hook).map(drop);
-        let _ = sender.send(found.map_err(|error| error.kind().clone()));
-        false
+    ends(|| {
+        let (device, _raw) = host(options());
+        let _before = limit(&device, 1);
+        let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+        let all = Arc::new(arrays(&device, &spilling, 2));
+        let held = all[1].get(&stream).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let (in_hook, of_hook) = (all.clone(), stream.clone());
+        let hook = device.on_exhaustion(move |_| {
+            let found = in_hook[0].get(&of_hook).map(drop);
+            let _ = sender.send(found.map_err(|error| error.kind().clone()));
+            false
+        });
+        let hook = hook.unwrap();
+        let error = all[0].get(&stream).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        let found = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(matches!(found, Err(ErrorKind::Unsupported { .. })), "{found:?}");
+        drop((hook, held));
+        is_right(&all[0], &stream, 0, 0);
     });
-    let hook = hook.unwrap();
-    let error = all[0].get(&stream).unwrap_err();
-    assert!(error.is_out_of_memory(), "{error}");
-    let found = receiver.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert!(matches!(found, Err(ErrorKind::Unsupported { .. })), "{found:?}");
-    drop((hook, held));
-    is_right(&all[0], &stream, 0, 0);
 }
 
 #[test]
