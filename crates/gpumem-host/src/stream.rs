@@ -52,7 +52,9 @@ impl Stream {
         &self.queue
     }
 
-    /// Enqueues work, which may be made to fail, and counts it; or captures it.
+    /// Enqueues work, which may be made to fail, and counts it; or captures it. In line: a command is larger than all else that is
+    /// handed on here.
+    #[inline(always)]
     pub(crate) fn submit(&self, call: Call, work: impl FnOnce(&Engine) -> Result<Work>) -> Result<()> {
         let engine = &self.queue.engine;
         if self.queue.is_captured(call.0)? {
@@ -70,6 +72,7 @@ impl Stream {
     }
 
     /// Enqueues a command that may be made to fail.
+    #[inline(always)]
     pub(crate) fn submit_command(
         &self,
         (name, operation): Call,

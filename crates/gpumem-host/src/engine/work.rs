@@ -5,12 +5,11 @@ use crate::copy::{Span, StridedPlan, extent, extent_of_fill, fill_bytes, run_fil
 use crate::copy::{runs_of_fill, runs_of_region};
 use crate::counters::CellOf;
 use crate::inject::Operation;
-use crate::memory::{Known, Pin, Place, Reach};
+use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
     CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
     POISONED, Space, user_code,
 };
-use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -121,24 +120,22 @@ impl Work {
     }
 
     /// The memory that copies and fills use.
-    fn reaches(&self, engine: &Engine) -> Result<SmallVec<[Reach; 2]>, String> {
-        let seen = |start, bytes| Reach { start, bytes, place: Place::ReachedBy(engine.ordinal()) };
+    #[inline]
+    fn reaches(&self, engine: &Engine) -> Result<[Option<Reach>; 2], String> {
+        let seen = |start, bytes| Some(Reach { start, bytes, place: Place::ReachedBy(engine.ordinal()) });
         Ok(match self {
             Work::Copy(region) => {
-                smallvec![reach_of(region, &region.source)?, reach_of(region, &region.destination)?]
+                [Some(reach_of(region, &region.source)?), Some(reach_of(region, &region.destination)?)]
             }
             Work::Strided(plan) => {
-                let reach = |span: Span| match span.space {
-                    Space::Host => Reach { start: span.start, bytes: span.bytes, place: Place::Host },
+                [plan.source_span(), plan.destination_span()].map(|span: Span| match span.space {
+                    Space::Host => Some(Reach { start: span.start, bytes: span.bytes, place: Place::Host }),
                     Space::Device(_) => seen(span.start, span.bytes),
-                };
-                smallvec![reach(plan.source_span()), reach(plan.destination_span())]
+                })
             }
-            Work::Fill(fill) => {
-                smallvec![seen(fill.address, extent_of_fill(fill).ok_or("it is too long")?)]
-            }
-            Work::Touch { address, bytes } => smallvec![seen(*address, *bytes)],
-            Work::Launch(_) => SmallVec::new(),
+            Work::Fill(fill) => [seen(fill.address, extent_of_fill(fill).ok_or("it is too long")?), None],
+            Work::Touch { address, bytes } => [seen(*address, *bytes), None],
+            Work::Launch(_) => [None, None],
         })
     }
 
@@ -148,17 +145,17 @@ impl Work {
     pub(crate) fn look_up(&self, engine: &Engine) -> Option<u64> {
         let table = &engine.process().table;
         let version = table.version();
-        let known: Option<SmallVec<[Known; 2]>> =
-            self.reaches(engine).ok()?.iter().map(|reach| table.look_up(reach)).collect();
-        known?.iter().all(|known| known.is_of(version)).then_some(version)
+        let mut reaches = self.reaches(engine).ok()?.into_iter().flatten();
+        let is_live = |reach| table.look_up(&reach).is_some_and(|known: Known| known.is_of(version));
+        reaches.all(is_live).then_some(version)
     }
 
     /// Runs the units of `part` (all of work that cannot be torn). The words say why it failed.
     pub(crate) fn run(&self, engine: &Engine, stream: u64, part: Range<usize>) -> Result<(), String> {
-        let table = &engine.process().table;
-        let reaches = self.reaches(engine)?;
-        let _pins: SmallVec<[Pin; 2]> =
-            reaches.iter().map(|reach| table.pin(reach)).collect::<Result<_, _>>()?;
+        let [one, other] = self.reaches(engine)?;
+        let pin = |reach: Option<Reach>| reach.map(|reach| engine.process().table.pin(&reach)).transpose();
+        // Until the work is done.
+        let _pins = (pin(one)?, pin(other)?);
         // SAFETY: the memory was checked and is pinned; who has enqueued it vouches for the rest.
         unsafe { self.run_live(engine, stream, part) }
     }

@@ -6,4 +6,4 @@ mod table;
 
 pub(crate) use block::{Block, MIN_ALIGN, Owner};
 pub(crate) use budget::Budget;
-pub(crate) use table::{Known, Pin, Place, Reach, Table};
+pub(crate) use table::{Known, Place, Reach, Table};
