@@ -4,8 +4,8 @@ use super::{MIB, device};
 use gpumem_core::{ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_runtime::{
-    DeviceArray,
-    memory::{LimitingResource, MemoryResource, named},
+    Device, DeviceArray,
+    memory::{LimitingResource, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, named},
 };
 use ndarray::Ix1;
 use std::sync::Arc;
@@ -108,4 +108,39 @@ fn a_pool_survives_a_failed_growth() {
             assert_eq!((raw.counters().live_allocations, device.take_errors()), (0, Vec::new()));
         }
     }
+}
+
+/// Allocates fewer bytes than are requested.
+#[derive(Debug)]
+struct Short(Arc<dyn MemoryResource<Host>>);
+
+impl MemoryResource<Host> for Short {
+    fn name(&self) -> &'static str {
+        "short"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(&request.for_bytes(16, 16))
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+    fn forget(&self) {
+        self.0.forget();
+    }
+    fn statistics(&self) -> MemoryStatistics {
+        self.0.statistics()
+    }
+}
+
+#[test]
+fn a_limit_gets_back_what_a_block_lacks() {
+    let device = Device::<Host>::open("host").unwrap();
+    let limit = Arc::new(LimitingResource::new(Arc::new(Short(device.driver_memory())), 1 << 20));
+    device.set_memory_resource(MemoryKind::Device, limit.clone()).unwrap();
+    for _ in 0..20 {
+        let refused = device.device_array::<u8, _>(1 << 16).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::InvalidArgument { .. }), "{refused}");
+    }
+    device.flush().unwrap();
+    assert_eq!(limit.statistics().allocated, 0);
 }

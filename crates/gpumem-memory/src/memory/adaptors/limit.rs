@@ -77,8 +77,9 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
         let taken = Taken { of: self, bytes: request.bytes };
         let block = self.upstream.allocate(request)?;
         mem::forget(taken);
-        // A block may be a little larger than requested. Its real size counts.
-        self.allocated.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
+        // Its real size counts, because that is what comes back: a little more than requested, or less from a wrong resource. Less
+        // wraps, as the addition does.
+        self.allocated.fetch_add(block.bytes().wrapping_sub(request.bytes), Ordering::Relaxed);
         Ok(block)
     }
 
