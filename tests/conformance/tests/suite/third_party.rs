@@ -14,7 +14,7 @@ fn suite() -> Suite<ThirdParty> {
 fn each_level_adds_cases_and_all_pass() {
     let _alone = alone();
     let mut before = 0;
-    for level in [1, 2, 5, 10] {
+    for level in [1, 2, 5] {
         let report = suite().run(&Selection { level: Some(level), ..Selection::default() }, |_, _| {});
         assert_eq!(report.failures, [""; 0], "level {level}");
         assert!(report.passed > before, "level {level} adds cases");
