@@ -187,6 +187,7 @@ pub(crate) fn program(
         let witness = lower::witness(number, *span);
         quote_spanned!(*span=> __gpumem::Language::type_of(&#witness))
     });
+    let variables = lower.names.variables().map(|number| lower::witness(number, Span::call_site()));
     let numbered = |(number, span): (usize, &Span)| lower::function_witness(number, *span);
     let functions: Vec<Ident> = lower.functions.iter().enumerate().map(numbered).collect();
     let compared =
@@ -220,6 +221,7 @@ pub(crate) fn program(
                 }),*]),
                 result: <#result as __gpumem::DeviceType>::device_type(),
                 types: __gpumem::Language::list([#(#infos),*]),
+                variables: __gpumem::Language::list([#(__gpumem::Language::bytes_of(&#variables)),*]),
                 constants: __gpumem::Language::list([#(#constants),*]),
                 functions: __gpumem::Language::list([#(__gpumem::Language::function_of(&#functions, __calls)),*]),
                 body: {

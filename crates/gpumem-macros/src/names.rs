@@ -73,6 +73,8 @@ pub(crate) struct Names {
     scopes: Vec<Vec<(Key, Variable)>>,
     /// Declarations and labels so far.
     count: usize,
+    /// The numbers of the witnesses of all variables.
+    variables: BTreeSet<usize>,
     /// What is written of the proof in each open block.
     proof: RefCell<Vec<Written>>,
 }
@@ -291,6 +293,7 @@ impl Names {
     /// Declares a variable of this name in the tree.
     pub(crate) fn bind(&mut self, rust: &Ident, name: String, kind: VariableKind, ty: usize) {
         let (key, declared) = (Key::new(rust), self.count());
+        self.variables.insert(ty);
         for written in self.proof.get_mut() {
             written.uses.retain(|(other, _)| other.letters != key.letters);
         }
@@ -317,6 +320,11 @@ impl Names {
             last.uses.insert(used);
         }
         Some(found)
+    }
+
+    /// The numbers of the witnesses of all variables so far.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = usize> {
+        self.variables.iter().copied()
     }
 
     /// How many variables the innermost block has so far.

@@ -138,3 +138,87 @@ fn variables_have_the_stack_of_a_worker_on_any_thread() {
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(waits).unwrap().join().unwrap();
 }
+
+/// Five variables of 480,000 bytes: less than the stack of a thread, and more than there is room for where work-items wait.
+macro_rules! five {
+    ($(#[$kernel:meta] $name:ident $wait:block)*) => {$(
+        #[$kernel]
+        fn $name(y: Own<u32>) {
+            let mut a = [1u32; 120000];
+            let mut b = [2u32; 120000];
+            let mut c = [3u32; 120000];
+            let mut d = [4u32; 120000];
+            let mut e = [5u32; 120000];
+            let i = local_id(0);
+            a[i] = b[i] + c[i];
+            $wait;
+            b[i] = a[i] + d[i];
+            c[i] = b[i] + e[i];
+            $wait;
+            d[i] = c[i];
+            e[i] = d[i];
+            y[own()] = a[i] + b[i] + c[i] + d[i] + e[i];
+        }
+    )*};
+}
+five! {
+    #[gpumem::kernel] five {}
+    #[gpumem::kernel] five_in_phases { barrier(Local); }
+    // SAFETY: each work-item writes its own element, and all come to the same operations.
+    #[gpumem::kernel(unsafe)] five_that_wait { let all = wave_sum(1u32) + wave_sum(2u32); assert!(all > 0); }
+}
+
+#[gpumem::device]
+fn many(i: u64) -> u32 {
+    let mut a = [1u32; 120000];
+    let mut b = [2u32; 120000];
+    let mut c = [3u32; 120000];
+    let mut d = [4u32; 120000];
+    a[0] = 1;
+    b[0] = 1;
+    c[0] = 1;
+    d[0] = 1;
+    a[i as usize] + b[i as usize] + c[i as usize] + d[i as usize]
+}
+
+/// Its variables and those of a function: two calls are one after the other.
+#[gpumem::kernel]
+fn calls(y: Own<u32>) {
+    let mut a = [1u32; 120000];
+    let mut b = [2u32; 120000];
+    a[0] = many(0);
+    b[0] = many(1);
+    y[own()] = a[0] + b[0];
+}
+
+#[gpumem::kernel]
+fn calls_with_more(y: Own<u32>) {
+    let mut a = [1u32; 120000];
+    let mut b = [2u32; 120000];
+    let mut c = [2u32; 120000];
+    let mut d = [2u32; 120000];
+    a[0] = many(0);
+    b[0] = many(1);
+    c[0] = a[0];
+    d[0] = b[0];
+    y[own()] = c[0] + d[0];
+}
+
+#[test]
+fn variables_without_room_are_an_error_and_do_not_end_the_process() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    for (kernel, sum) in [(five(), 5 + 9 + 14 * 3), (calls(), 4 + 10)] {
+        let mut y = [0; 8];
+        let kernel = kernel.load(&device).unwrap();
+        kernel.launch(&stream, &config_for_items(8, 4), (Out(&mut y),)).unwrap();
+        assert_eq!(y, [sum; 8]);
+    }
+    for kernel in [five_in_phases(), five_that_wait(), calls_with_more()] {
+        // The launch of one that waits would end the process.
+        let launched = kernel
+            .load(&device)
+            .and_then(|kernel| kernel.launch(&stream, &config_for_items(8, 4), (Out(&mut [0; 8]),)));
+        assert!(launched.unwrap_err().to_string().contains("bytes together"));
+    }
+}

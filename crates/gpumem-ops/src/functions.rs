@@ -84,6 +84,7 @@ unsafe impl<T: CastTo<U>, U: Numeric> DeviceFunction for Cast<T, U> {
             parameters: vec![PrintedParameter { name: "x", info: from.clone() }],
             result: to.clone(),
             types: vec![from, to],
+            variables: vec![size_of::<T>()],
             constants: Vec::new(),
             functions: Vec::new(),
             body: BODY,

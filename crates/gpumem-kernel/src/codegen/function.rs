@@ -109,7 +109,7 @@ impl<P: Parameters> KernelDef<P> {
     #[doc(hidden)]
     #[must_use]
     pub fn printed(self, program: &PrintedProgram, calls: &Calls<'_>) -> Self {
-        self.with_circle(calls.circle()).source(&program.source())
+        self.with_stack(calls.circle(), program.variable_bytes()).source(&program.source())
     }
 }
 
@@ -154,6 +154,7 @@ fn no_program() -> PrintedProgram {
         parameters: Vec::new(),
         result: TypeInfo { name: String::new(), form: Form::Other, records: Vec::new() },
         types: Vec::new(),
+        variables: Vec::new(),
         constants: Vec::new(),
         functions: Vec::new(),
         body: &[],

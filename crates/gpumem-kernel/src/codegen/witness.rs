@@ -49,6 +49,11 @@ impl Language {
         T::device_type()
     }
 
+    /// Bytes of a variable that a witness has seen.
+    pub fn bytes_of<T>(_: &Witness<T>) -> usize {
+        size_of::<T>()
+    }
+
     /// The ids of a work-item, so that their methods come before any of a trait for the work-item.
     #[inline(always)]
     pub fn ids<'i, 'g>(ids: &'i WorkItemIds<'g>) -> &'i WorkItemIds<'g> {

@@ -1,6 +1,7 @@
 //! Declaring a kernel, once, for every device.
 
 mod load;
+mod room;
 
 use crate::simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
 use crate::{
@@ -33,6 +34,8 @@ pub struct KernelDef<P> {
     source: Option<String>,
     /// One of its functions that leads to a call of itself.
     circle: Option<&'static str>,
+    /// Bytes of its variables, as far as they are known.
+    variables: usize,
     images: Images,
     host: Option<Arc<HostBody>>,
     form: Option<HostForm>,
@@ -92,6 +95,7 @@ impl<P: Parameters> KernelDef<P> {
             shown: None,
             source: None,
             circle: None,
+            variables: 0,
             images: Images::default(),
             host: None,
             form: None,
@@ -146,8 +150,8 @@ impl<P: Parameters> KernelDef<P> {
         }
     }
 
-    /// Refuses a declaration whose code no author has promised to be sound, a name that would be more than a name in its source, and
-    /// calls without end.
+    /// Refuses a declaration whose code no author has promised to be sound, a name that would be more than a name in its source, calls
+    /// without end, and variables without room.
     fn check(&self) -> Result<()> {
         check_name(&self.name)?;
         if let Some(function) = self.circle {
@@ -155,6 +159,7 @@ impl<P: Parameters> KernelDef<P> {
             let log = format!("the function {function} leads to a call of itself: write a loop");
             return Err(Error::new("", "load", ErrorKind::Build { log }));
         }
+        room::check(self.variables, self.form)?;
         let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
         match self.seal {
             Seal::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),
@@ -182,9 +187,9 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Notes a function that leads to a call of itself.
-    pub(crate) fn with_circle(mut self, function: Option<&'static str>) -> Self {
-        self.circle = function;
+    /// Notes a function that leads to a call of itself, and the bytes of the variables.
+    pub(crate) fn with_stack(mut self, circle: Option<&'static str>, variables: usize) -> Self {
+        (self.circle, self.variables) = (circle, variables);
         self
     }
 
@@ -434,6 +439,7 @@ impl<P> Clone for KernelDef<P> {
             shown: self.shown.clone(),
             source: self.source.clone(),
             circle: self.circle,
+            variables: self.variables,
             images: self.images.clone(),
             host: self.host.clone(),
             form: self.form,

@@ -10,7 +10,7 @@ use super::{PrintedConstant, Record, S, TypeInfo};
 pub(super) use name::member;
 use name::{identifier, variable};
 use narrow::NarrowVariables;
-use std::{fmt::Write, rc::Rc};
+use std::{collections::HashMap, fmt::Write, rc::Rc};
 
 /// Helpers that the C++ of a kernel written in Rust needs beside the prelude.
 const ARITHMETIC: &str = include_str!("../arithmetic.hpp");
@@ -34,6 +34,8 @@ pub struct PrintedProgram {
     pub result: TypeInfo,
     /// The types that the witnesses have seen, by number.
     pub types: Vec<TypeInfo>,
+    /// Bytes of each of its variables.
+    pub variables: Vec<usize>,
     /// Its constants, by number.
     pub constants: Vec<PrintedConstant>,
     /// The functions that it calls, by number.
@@ -42,6 +44,23 @@ pub struct PrintedProgram {
 }
 
 impl PrintedProgram {
+    /// Bytes of the variables that are there at one time: its own, and those of the function that has most.
+    pub(crate) fn variable_bytes(&self) -> usize {
+        self.bytes_with(&mut HashMap::new())
+    }
+
+    /// `known`: the functions so far. Each is asked once, however many call it.
+    fn bytes_with(&self, known: &mut HashMap<*const Self, usize>) -> usize {
+        let mut most = 0;
+        for function in &self.functions {
+            let bytes = known.get(&Rc::as_ptr(function)).copied();
+            let bytes = bytes.unwrap_or_else(|| function.bytes_with(known));
+            known.insert(Rc::as_ptr(function), bytes);
+            most = most.max(bytes);
+        }
+        self.variables.iter().fold(most, |all, bytes| all.saturating_add(*bytes))
+    }
+
     /// The source, for [`KernelDef::source`](crate::KernelDef::portable). Its lines are those of the
     /// Rust file.
     pub(crate) fn source(&self) -> String {

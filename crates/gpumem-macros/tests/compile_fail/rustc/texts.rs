@@ -48,6 +48,7 @@ impl DeviceFunction for Evil {
             parameters: vec![],
             result: <u32 as DeviceType>::device_type(),
             types: vec![],
+            variables: vec![],
             constants: vec![],
             functions: vec![],
             body: BODY,
