@@ -222,3 +222,38 @@ fn variables_without_room_are_an_error_and_do_not_end_the_process() {
         assert!(launched.unwrap_err().to_string().contains("bytes together"));
     }
 }
+
+/// As large as an element may be of which a part is found on the stack.
+#[derive(Clone, Copy, DeviceRecord)]
+#[repr(C)]
+struct Wide {
+    first: u32,
+    rest: [u32; 16382],
+    last: u32,
+}
+
+/// Uses 192 parts: room for an element each would be more than a thread has.
+macro_rules! many_parts {
+    ($($at:literal)*) => {
+        #[gpumem::kernel]
+        fn many_parts(x: Slice<Wide>, y: Own<u32>) {
+            let mut sum = 0u32;
+            $( sum += x[0].first + x[0].rest[$at] + x[0].last; )*
+            y[own()] = sum;
+        }
+    };
+}
+many_parts! {
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+}
+
+#[test]
+fn parts_of_large_elements_take_turns_on_the_stack() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let x = device.to_device(&[Wide { first: 1, rest: [2; 16382], last: 3 }]).unwrap();
+    let mut y = [0; 2];
+    many_parts().load(&device).unwrap().launch(&stream, &config_for_items(2, 2), (&x, Out(&mut y))).unwrap();
+    assert_eq!(y, [64 * 6; 2]);
+}

@@ -101,9 +101,12 @@ pub trait StoreLocal<I: Position>: Load<I> {
 pub(crate) fn place_of<T: Element, F: Pod>(
     part: impl FnOnce(&mut T) -> &mut F,
 ) -> impl FnOnce(*mut T) -> *mut F {
-    let distance = match const { size_of::<T>() <= MOST_ON_STACK } {
-        true => distance_on_stack(part),
-        false => distance_on_heap(part),
+    let distance = if const { size_of::<T>() <= MOST_WITHIN } {
+        distance_within(part)
+    } else if const { size_of::<T>() <= MOST_ON_STACK } {
+        distance_on_stack(part)
+    } else {
+        distance_on_heap(part)
     };
     let last = size_of::<T>().checked_sub(size_of::<F>());
     assert!(
@@ -125,11 +128,20 @@ pub(crate) fn fits_a_work_item<T>() {
     }
 }
 
+/// Bytes of an element that each part in a kernel has room for: a build without optimisation keeps all of them.
+const MOST_WITHIN: usize = 256;
+
 /// Bytes of an element that [`place_of`] has room for on the stack. The optimiser leaves out one that lies there.
 const MOST_ON_STACK: usize = 64 << 10;
 
 /// The distance of a part from the beginning of a blank element. In a function of its own, so that no other has room for `T`.
 #[inline(always)]
+fn distance_within<T: Element, F>(part: impl FnOnce(&mut T) -> &mut F) -> usize {
+    distance(&mut T::zeroed(), part)
+}
+
+/// As [`distance_within`]. Without optimisation it is not inlined, and the parts of a kernel take turns in its room.
+#[inline]
 fn distance_on_stack<T: Element, F>(part: impl FnOnce(&mut T) -> &mut F) -> usize {
     distance(&mut T::zeroed(), part)
 }
