@@ -30,6 +30,19 @@ pub enum TraceError {
         /// What is wrong.
         why: &'static str,
     },
+    /// The recording of another library is malformed, or contradicts itself.
+    #[error("{what} {index} cannot be imported: {why}")]
+    Import {
+        /// What is counted: `line` from 1, `byte` from 0, or `entry` of all devices from 0.
+        what: &'static str,
+        /// The place.
+        index: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The reader failed.
+    #[error("the recording cannot be read: {0}")]
+    Io(#[from] std::io::Error),
 }
 
 #[derive(Deserialize)]

@@ -11,8 +11,9 @@ mod recording;
 mod replay;
 
 pub use gpumem_memory::trace::{
-    ENV_TRACE_FILE, FORMAT, Overflow, Peak, PeakHolder, RecorderOptions, Trace, TraceAllocation, TraceDevice,
-    TraceError, TraceEvent, TraceEventKind, TraceKind, TraceKindStart, TraceStream, TraceThread, Usage,
+    ENV_TRACE_FILE, FORMAT, FreeTime, Overflow, Peak, PeakHolder, RecorderOptions, Trace, TraceAllocation,
+    TraceDevice, TraceError, TraceEvent, TraceEventKind, TraceKind, TraceKindStart, TraceStream, TraceThread,
+    Usage,
 };
 pub use recording::Recording;
 pub use replay::{ReplayOptions, ReplayReport};

@@ -1,0 +1,11 @@
+//! Traces that other libraries have written.
+
+mod pickle;
+mod rmm;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod torch;
+mod value;
+
+pub use torch::FreeTime;
