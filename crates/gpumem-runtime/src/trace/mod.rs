@@ -6,9 +6,11 @@
 //! * A [`Trace`] is a recording: plain data, written as JSON ([`Trace::to_json`]) and read back ([`Trace::from_json`]).
 //! * [`Trace::to_perfetto`] writes it for ui.perfetto.dev and `chrome://tracing`.
 //! * [`Device::replay_memory`](crate::Device::replay_memory) does it again, against any [`MemoryResource`](gpumem_memory::memory::MemoryResource) of any backend.
+//! * [`Device::simulate_memory`](crate::Device::simulate_memory) says whether it fits into a pool with a limit.
 
 mod recording;
 mod replay;
+mod simulate;
 
 pub use gpumem_memory::trace::{
     ENV_TRACE_FILE, FORMAT, FreeTime, Overflow, Peak, PeakHolder, RecorderOptions, Trace, TraceAllocation,
@@ -17,3 +19,4 @@ pub use gpumem_memory::trace::{
 };
 pub use recording::Recording;
 pub use replay::{ReplayOptions, ReplayReport};
+pub use simulate::Verdict;

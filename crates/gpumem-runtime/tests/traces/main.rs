@@ -4,6 +4,7 @@
 mod random;
 mod recording;
 mod replaying;
+mod simulating;
 mod threads;
 
 use gpumem_host::{Host, HostOptions};
