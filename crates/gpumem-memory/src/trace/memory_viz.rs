@@ -11,7 +11,8 @@ impl Trace {
     /// Returns the device memory of the trace as JSON of a PyTorch memory snapshot, for <https://pytorch.org/memory_viz>.
     /// [`from_torch`](Self::from_torch) reads it too.
     ///
-    /// A trace has no addresses: each allocation gets its own, and a segment of its size where it lives to the end. The name
+    /// A trace has no addresses: each allocation gets its own, and a segment of its size, which comes and goes with it: the
+    /// viewer begins with the segments at the end, undoes the events, and wants a segment for each block. The name
     /// of an allocation, or its operation, is its only stack frame. Times are whole microseconds. The snapshot is empty if the trace
     /// contradicts itself ([`check`](Self::check)), and without allocations whose addresses would pass 2^63 bytes.
     pub fn to_memory_viz(&self) -> String {
@@ -22,13 +23,15 @@ impl Trace {
             let mut alive = self.older();
             for event in &self.events {
                 let (memory, actions): (u32, &[&str]) = match event.what {
-                    TraceEventKind::Allocate { memory } => (memory, &["alloc"]),
-                    TraceEventKind::Free { memory } => (memory, &["free_requested", "free_completed"]),
+                    TraceEventKind::Allocate { memory } => (memory, &["segment_alloc", "alloc"]),
+                    TraceEventKind::Free { memory } => {
+                        (memory, &["free_requested", "free_completed", "segment_free"])
+                    }
                     TraceEventKind::Fail { memory } => (memory, &["oom"]),
                     _ => continue,
                 };
                 let memory = memory as usize;
-                alive[memory] = actions == ["alloc"];
+                alive[memory] = matches!(event.what, TraceEventKind::Allocate { .. });
                 let Some(address) = addresses[memory] else { continue };
                 let history = &mut histories[self.allocations[memory].device as usize];
                 let time = self.start.saturating_add(event.time) / 1000;

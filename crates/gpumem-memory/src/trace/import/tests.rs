@@ -2,6 +2,7 @@
 
 use super::{FreeTime, pickle};
 use crate::trace::{Trace, TraceError, TraceEventKind};
+use std::collections::HashSet;
 
 const MIB: u64 = 1 << 20;
 
@@ -171,7 +172,10 @@ fn a_trace_written_for_the_viewer_and_read_again_has_the_same_allocations() {
             let read = Trace::from_torch(json.as_bytes(), again).unwrap();
             assert_eq!(sizes(&read), sizes(&trace));
             assert_eq!(read.peaks()[0].bytes, trace.peaks()[0].bytes);
-            let is_driver = |what: &TraceEventKind| matches!(what, TraceEventKind::Reserve { .. });
+            // Those of the driver are of the viewer's segments.
+            let is_driver = |what: &TraceEventKind| {
+                matches!(what, TraceEventKind::Reserve { .. } | TraceEventKind::Release { .. })
+            };
             let kinds = |trace: &Trace| -> Vec<_> {
                 let events = trace.events.iter().filter(|event| !is_driver(&event.what));
                 events.map(|event| std::mem::discriminant(&event.what)).collect()
@@ -179,4 +183,26 @@ fn a_trace_written_for_the_viewer_and_read_again_has_the_same_allocations() {
             assert_eq!(kinds(&read), kinds(&trace));
         }
     }
+}
+
+#[test]
+fn every_block_of_the_viewer_lies_in_a_segment_at_every_time() {
+    let trace = Trace::from_torch(SNAPSHOTS[0], FreeTime::Completed).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&trace.to_memory_viz()).unwrap();
+    let address = |value: &serde_json::Value, key: &str| value[key].as_u64().unwrap();
+    let mut segments: HashSet<u64> =
+        json["segments"].as_array().unwrap().iter().map(|segment| address(segment, "address")).collect();
+    let mut used = 0;
+    for entry in json["device_traces"][0].as_array().unwrap().iter().rev() {
+        match entry["action"].as_str().unwrap() {
+            "segment_free" => assert!(segments.insert(address(entry, "addr"))),
+            "segment_alloc" => assert!(segments.remove(&address(entry, "addr"))),
+            "oom" => {}
+            _ => {
+                used += 1;
+                assert!(segments.contains(&address(entry, "addr")), "{entry}");
+            }
+        }
+    }
+    assert!(used > 3);
 }
