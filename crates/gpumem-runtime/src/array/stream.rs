@@ -101,9 +101,9 @@ impl<B: Backend> Stream<B> {
         S: Storage<Backend = B>,
         D: Dimension,
     {
-        let mut array = HostArray::like(self.device(), "copy_to_host", source.layout())?;
-        self.copy_to_host_into(source, &mut array)?;
-        Ok(array)
+        HostArray::written(self.device(), "copy_to_host", source.layout(), |array| {
+            self.copy_to_host_into(source, array)
+        })
     }
 
     /// Copies `source` into a host array of the library, in stream order. Reading it waits.

@@ -1,8 +1,8 @@
 //! Making host arrays.
 
 use super::{HostArray, HostKind, ManagedArray, MappedArray, PinnedArray};
-use crate::{Device, IntoArraySpec, Layout, device::Allocation};
-use gpumem_core::{Attach, Backend, DriverDevice, Element, ErrorKind, MappedOptions, MemoryKind, Result};
+use crate::{Device, IntoArraySpec, Layout, array::align, device::Allocation};
+use gpumem_core::{Attach, Backend, Element, ErrorKind, MappedOptions, MemoryKind, Result};
 use gpumem_memory::memory::DeviceCore;
 use ndarray::Dimension;
 
@@ -14,7 +14,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         layout: Layout,
         kind: MemoryKind,
     ) -> Result<Self> {
-        let align = device.raw().capabilities().allocation_alignment.max(align_of::<T>());
+        let align = align::<T, B>(device);
         let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
         // Zeros make every later read defined.
         memory.zero(operation)?;
@@ -23,9 +23,25 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
 }
 
 impl<T: Element, D: Dimension, B: Backend> PinnedArray<T, D, B> {
-    /// A new array with the shape and the order of axes of `layout`, packed.
-    pub(crate) fn like(device: &Device<B>, operation: &'static str, layout: &Layout) -> Result<Self> {
-        Self::allocate(device, operation, layout.like(), MemoryKind::Pinned)
+    /// A new array with the shape and the order of axes of `layout`, packed, whose elements `write` enqueues: all of them.
+    ///
+    /// They are not zeroed before, which takes longer than a copy. The memory is initialized, by its former owner or by the system;
+    /// what fails to write poisons it, so that no one reads what was there.
+    ///
+    /// # Errors
+    /// Returns the error of the allocation or of `write`.
+    pub(crate) fn written(
+        device: &Device<B>,
+        operation: &'static str,
+        layout: &Layout,
+        write: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<Self> {
+        let align = align::<T, B>(device);
+        let layout = layout.like();
+        let memory = Allocation::for_host(device, operation, layout.extent().end, align, MemoryKind::Pinned)?;
+        let mut array = Self::over(operation, memory.into_memory(), layout)?;
+        write(&mut array)?;
+        Ok(array)
     }
 }
 
