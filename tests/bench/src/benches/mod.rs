@@ -14,6 +14,7 @@ mod ordering;
 mod pocl;
 mod replay;
 mod rmm;
+mod spilling;
 mod split;
 #[cfg(any(test, feature = "cuda"))]
 mod transfers;
@@ -38,6 +39,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(pocl::all());
     benches.extend(ops::of(device));
     benches.extend(files::of(device));
+    benches.extend(spilling::of(device));
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
         benches.extend(cuda::all());
