@@ -17,7 +17,8 @@ use gpumem_kernel::{
 use gpumem_runtime::{
     ArrayBase, Chunks, DataFile, DeviceArray, FileView, GraphMemory, InterchangeStream, Order, SpillManager,
     SpillOptions, Spillable, Storage,
-    trace::{RecorderOptions, ReplayOptions},
+    memory::PoolOptions,
+    trace::{RecorderOptions, ReplayOptions, Trace},
     writes,
 };
 use ndarray::{Array1, Dimension, Ix0, Ix1, s};
@@ -96,6 +97,14 @@ impl Case<'_, '_> {
     /// An array of a manager, from outside.
     fn spilled(&self, spilling: &SpillManager<Host>) -> Result<Spillable<f32, Ix1, Host>> {
         spilling.add(self.outside.device.to_device(&[1.0_f32; LEN])?).map_err(|(_, error)| error)
+    }
+
+    /// A trace of one allocation.
+    fn trace(&self) -> Result<Trace> {
+        let device = &self.outside.device;
+        let recording = device.record_memory(RecorderOptions::default())?;
+        drop(device.device_array::<f32, _>(LEN)?);
+        Ok(recording.finish())
     }
 
     /// Calls `use_it` with the stream and an array that has left the device.
@@ -286,15 +295,13 @@ fn devices() -> Vec<(&'static str, Row)> {
         (
             "Device::replay_memory",
             Refused(|c| {
-                let recording = c.outside.device.record_memory(RecorderOptions::default())?;
-                drop(c.outside.device.device_array::<f32, _>(LEN)?);
-                let trace = recording.finish();
-                c.device()
-                    .replay_memory(&trace, ReplayOptions::default(), |kind| {
-                        c.outside.device.memory_resource(kind)
-                    })
-                    .map(drop)
+                let resource = |kind| c.outside.device.memory_resource(kind);
+                c.device().replay_memory(&c.trace()?, ReplayOptions::default(), resource).map(drop)
             }),
+        ),
+        (
+            "Device::simulate_memory",
+            Refused(|c| c.device().simulate_memory(&c.trace()?, PoolOptions::device(256)).map(drop)),
         ),
         ("SpillManager::new", Refused(|c| SpillManager::new(c.device(), SpillOptions::new()).map(drop))),
         (
