@@ -2,7 +2,7 @@
 
 use crate::{
     ArrayBase, DeviceArray, HostArray, HostKind, PinnedArray, Storage, StorageMut, Stream, ToDevice,
-    UninitArray,
+    UninitArray, UninitHostArray,
     layout::IntoArraySpec,
     transfer::{self, ArrayRef},
 };
@@ -101,9 +101,7 @@ impl<B: Backend> Stream<B> {
         S: Storage<Backend = B>,
         D: Dimension,
     {
-        HostArray::written(self.device(), "copy_to_host", source.layout(), |array| {
-            self.copy_to_host_into(source, array)
-        })
+        UninitHostArray::copy_of(self, "copy_to_host", source)
     }
 
     /// Copies `source` into a host array of the library, in stream order. Reading it waits.

@@ -22,29 +22,6 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 }
 
-impl<T: Element, D: Dimension, B: Backend> PinnedArray<T, D, B> {
-    /// A new array with the shape and the order of axes of `layout`, packed, whose elements `write` enqueues: all of them.
-    ///
-    /// They are not zeroed before, which takes longer than a copy. The memory is initialized, by its former owner or by the system;
-    /// what fails to write poisons it, so that no one reads what was there.
-    ///
-    /// # Errors
-    /// Returns the error of the allocation or of `write`.
-    pub(crate) fn written(
-        device: &Device<B>,
-        operation: &'static str,
-        layout: &Layout,
-        write: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<Self> {
-        let align = align::<T, B>(device);
-        let layout = layout.like();
-        let memory = Allocation::for_host(device, operation, layout.extent().end, align, MemoryKind::Pinned)?;
-        let mut array = Self::over(operation, memory.into_memory(), layout)?;
-        write(&mut array)?;
-        Ok(array)
-    }
-}
-
 impl<B: Backend> Device<B> {
     /// Creates a page-locked array of zeros: source and destination of truly asynchronous copies.
     /// ```

@@ -1,8 +1,11 @@
 //! Host arrays whose elements have yet to be written.
 
-use super::{HostArray, HostKind};
-use crate::{Device, IntoArraySpec, Layout, Managed, Mapped, Pinned, ToDevice, device::Allocation};
-use gpumem_core::{Attach, Backend, DriverDevice, Element, MappedOptions, MemoryKind, Result};
+use super::{HostArray, HostKind, PinnedArray};
+use crate::{
+    ArrayBase, Device, IntoArraySpec, Layout, Managed, Mapped, Pinned, Storage, Stream, ToDevice,
+    array::align, device::Allocation,
+};
+use gpumem_core::{Attach, Backend, Element, MappedOptions, MemoryKind, Result};
 use ndarray::{ArrayView, Dimension};
 use std::fmt;
 
@@ -17,7 +20,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
         layout: Layout,
         kind: MemoryKind,
     ) -> Result<Self> {
-        let align = device.raw().capabilities().allocation_alignment.max(align_of::<T>());
+        let align = align::<T, B>(device);
         let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
         Ok(Self(HostArray::over(operation, memory.into_memory(), layout)?))
     }
@@ -72,6 +75,21 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
     /// Work that writes every element has been enqueued through this library, so that reading waits for it.
     pub unsafe fn assume_init(self) -> HostArray<K, T, D, B> {
         self.0
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> UninitHostArray<Pinned, T, D, B> {
+    /// A packed array with the shape and the order of axes of `source`, to which its elements are copied in the order of `stream`.
+    /// A copy that fails later poisons the array.
+    pub(crate) fn copy_of<S: Storage<Backend = B, Elem = T>>(
+        stream: &Stream<B>,
+        operation: &'static str,
+        source: &ArrayBase<S, D>,
+    ) -> Result<PinnedArray<T, D, B>> {
+        let mut array =
+            Self::allocate(stream.device(), operation, source.layout().like(), MemoryKind::Pinned)?;
+        stream.copy_to_host_into(source, &mut array.0)?;
+        Ok(array.0)
     }
 }
 
