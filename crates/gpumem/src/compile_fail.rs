@@ -56,6 +56,25 @@
 //! # Ok::<(), gpumem::Error>(())
 //! ```
 //!
+//! # Safe code does not keep the work of a driver's stream from running
+//! ```
+//! # use gpumem_core::{DriverDevice, Stream as _};
+//! # let device = gpumem::Device::open("host")?;
+//! let stream = device.raw().create_stream(&gpumem::StreamOptions::default())?;
+//! // SAFETY: nobody else has the stream.
+//! assert!(unsafe { stream.begin_capture() }?);
+//! stream.end_capture(false)?;
+//! # Ok::<(), gpumem::Error>(())
+//! ```
+//! ```compile_fail,E0133
+//! # use gpumem_core::{DriverDevice, Stream as _};
+//! # let device = gpumem::Device::open("host")?;
+//! let stream = device.raw().create_stream(&gpumem::StreamOptions::default())?;
+//! assert!(stream.begin_capture()?);
+//! stream.end_capture(false)?;
+//! # Ok::<(), gpumem::Error>(())
+//! ```
+//!
 //! # A stream ends when it is dropped
 //! ```
 //! # let device = gpumem::Device::open("host")?; let stream = device.stream()?;

@@ -145,9 +145,13 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     /// [bytes that it uses](crate::with_uses) and [its node](crate::MemoryUses::node).
     /// `false`, the default, if the backend has no graphs.
     ///
+    /// # Safety
+    /// Until the capture ends, nobody enqueues work on the stream, through this or another handle of its queue, who relies on it
+    /// to run.
+    ///
     /// # Errors
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
-    fn begin_capture(&self) -> Result<bool> {
+    unsafe fn begin_capture(&self) -> Result<bool> {
         Ok(false)
     }
 

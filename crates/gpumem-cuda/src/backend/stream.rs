@@ -80,7 +80,7 @@ unsafe impl Stream<Cuda> for CudaStream {
         Ok(state.get() != 0)
     }
 
-    fn begin_capture(&self) -> Result<bool> {
+    unsafe fn begin_capture(&self) -> Result<bool> {
         graph::begin(self)
     }
 

@@ -138,7 +138,7 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
         self.queue().is_captured("is_capturing")
     }
 
-    fn begin_capture(&self) -> Result<bool> {
+    unsafe fn begin_capture(&self) -> Result<bool> {
         let name = "begin_capture";
         self.queue().engine.origin().check(NAME, name)?;
         self.queue().admit(name)?;

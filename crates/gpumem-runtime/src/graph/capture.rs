@@ -38,7 +38,8 @@ fn capture_on<B: Backend>(
     streams: &[B::Stream],
 ) -> Result<Option<Captured<B>>> {
     let Some((first, others)) = streams.split_first() else { return Ok(None) };
-    if !first.begin_capture()? {
+    // SAFETY: the stream was made for this, and its handle is not given away: what is enqueued on it is to be captured.
+    if !unsafe { first.begin_capture() }? {
         return Ok(None);
     }
     let mut nodes = Vec::new();

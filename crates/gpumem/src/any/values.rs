@@ -161,7 +161,6 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         fn query() -> Result<bool>;
         fn raw() -> RawStream;
         fn is_capturing() -> Result<bool>;
-        fn begin_capture() -> Result<bool>;
         fn captured_node() -> Result<GraphNode>;
         fn record(event: &AnyEvent as same) -> Result<()>;
         fn wait(event: &AnyEvent as same) -> Result<()>;
@@ -173,6 +172,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         unsafe fn copy_strided(copy: &StridedCopy) -> Result<()>;
         unsafe fn fill(fill: &Fill) -> Result<()>;
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>;
+        unsafe fn begin_capture() -> Result<bool>;
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>;
         unsafe fn poison(torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()>;
         unsafe fn launch(kernel: &AnyKernel as same, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;

@@ -455,7 +455,7 @@ unsafe impl Stream<Double> for DoubleStream {
         unsafe { self.host().launch(kernel, dims, arguments) }
     }
 
-    fn begin_capture(&self) -> Result<bool> {
+    unsafe fn begin_capture(&self) -> Result<bool> {
         if self.device.0.captures {
             self.call("begin_capture")?;
             *self.capture.lock() = Some(Capture::begin());
