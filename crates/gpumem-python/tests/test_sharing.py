@@ -232,3 +232,48 @@ def test_memory_that_a_body_has_kept_gets_no_second_owner():
     np.testing.assert_array_equal(second.copy_to_host(), np.arange(1, 9))
     with pytest.raises(ValueError, match="use the array that it belongs to"):
         gpumem.from_dlpack(kept[1])
+
+
+class Interface:
+    """Memory of NumPy's, described as a device's."""
+
+    def __init__(self, array):
+        self.array, self.__cuda_array_interface__ = array, dict(array.__array_interface__)
+
+
+@pytest.mark.parametrize("lock", [gpumem.mapped, gpumem.pinned])
+def test_memory_that_is_locked_in_place_gets_no_second_owner(lock):
+    a = np.zeros(4096, "f4")
+    with lock(a):
+        for second in (
+            lambda: gpumem.from_dlpack(a),
+            lambda: gpumem.from_dlpack(a[100:200]),
+            lambda: gpumem.as_cuda_array(Interface(a)),
+            lambda: gpumem.mapped(a).__enter__(),
+            lambda: gpumem.pinned(a[4:]).__enter__(),
+            lambda: gpumem.register(a[:1]),
+        ):
+            with pytest.raises((ValueError, gpumem.GpuMemError), match="registered|page-locked"):
+                second()
+        # Neighbours of the same page are other memory.
+    with lock(a[:100]), gpumem.mapped(a[100:200]) as other:
+        gpumem.from_dlpack(a[200:])
+        other[:] = 1
+    gpumem.synchronize()
+    assert a[:100].sum() == 0 and a[100:200].sum() == 100
+    # It is NumPy's again.
+    gpumem.from_dlpack(a)
+
+
+def test_memory_of_the_library_is_not_locked_in_place():
+    d, m = gpumem.to_device(np.zeros(4096, "f4")), gpumem.mapped_array(4096, "f4")
+    kept = []
+    kernel = gpumem.compile("GPUMEM_KERNEL keeps(slice<float> x) { }", host=kept.append)
+    kernel[1, 1](gpumem.to_device(np.zeros(4096, "f4")))
+    gpumem.synchronize()
+    for lock in gpumem.mapped, gpumem.pinned, gpumem.register:
+        for memory in np.from_dlpack(d), np.asarray(m), kept[0]:
+            with pytest.raises((ValueError, gpumem.GpuMemError)):
+                context = lock(memory)
+                if lock is not gpumem.register:
+                    context.__enter__()

@@ -10,8 +10,19 @@ use std::{
 };
 
 type Key = (TypeId, &'static str, usize);
-type Entry = Box<dyn Any + Send + Sync>;
+type Entry = Box<dyn OpenDevice>;
 type Devices = Mutex<HashMap<Key, Entry>>;
+
+/// A device of whichever backend, as long as it is open.
+trait OpenDevice: Any + Send + Sync {
+    fn is_open(&self) -> bool;
+}
+
+impl<B: Backend> OpenDevice for Weak<DeviceShared<B>> {
+    fn is_open(&self) -> bool {
+        self.strong_count() > 0
+    }
+}
 
 /// The devices of each process: a forked child opens its own.
 static DEVICES: PerProcess<Devices> = PerProcess::new(Mutex::default);
@@ -42,7 +53,16 @@ pub(super) fn device<B: Backend>(raw: B::Device) -> Device<B> {
 }
 
 fn open<B: Backend>(devices: &HashMap<Key, Entry>, key: &Key) -> Option<Device<B>> {
-    devices.get(key)?.downcast_ref::<Weak<DeviceShared<B>>>()?.upgrade().map(Device::of_inner)
+    let device: &dyn Any = &**devices.get(key)?;
+    device.downcast_ref::<Weak<DeviceShared<B>>>()?.upgrade().map(Device::of_inner)
+}
+
+/// Whether the driver's device is open by another type of backend too, whose arrays know nothing of this one's reset.
+pub(super) fn is_open_by_another_type<B: Backend>(info: &DeviceInfo) -> bool {
+    let is_another = |(id, backend, ordinal): &Key| {
+        *id != TypeId::of::<B>() && *backend == info.backend && *ordinal == info.ordinal
+    };
+    DEVICES.get().lock().iter().any(|(key, device)| is_another(key) && device.is_open())
 }
 
 impl<B: Backend> Device<B> {

@@ -1,6 +1,6 @@
 //! Starting a device anew.
 
-use super::Device;
+use super::{Device, open::is_open_by_another_type};
 use gpumem_core::{Backend, DriverDevice, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 
@@ -15,13 +15,18 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// Returns [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the
     /// caller are page-locked: their memory would vanish while the host sees it. Returns [`ErrorKind::Unsupported`]
-    /// inside a memory resource, which the reset would call again, [`ErrorKind::BlockingInCallback`] in a callback,
+    /// inside a memory resource, which the reset would call again, and while the device is open by another type of backend too
+    /// (`Device<AnyBackend>` and `Device<Host>`), [`ErrorKind::BlockingInCallback`] in a callback,
     /// and [`ErrorKind::Driver`] if the driver reports a failure.
     pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
         gpumem_memory::may_block("reset")?;
         core.check("reset")?;
         gpumem_memory::memory::check_outside_resource("reset").map_err(|error| core.place(error))?;
+        if is_open_by_another_type::<B>(core.raw.info()) {
+            let what = "a reset of a device that is open by another type of backend too";
+            return Err(core.error("reset", ErrorKind::Unsupported { what }));
+        }
         self.0.staging.trim();
         self.0.kept.clear();
         core.deferred_frees.flush_all(core);

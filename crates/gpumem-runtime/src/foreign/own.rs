@@ -1,4 +1,5 @@
-//! Imports of the library's own memory: lent memory is recognised by its addresses while the loan lasts.
+//! Imports of the library's own memory: lent memory is recognised by its addresses while the loan lasts, and registered memory as long
+//! as it is registered.
 //!
 //! An import of such memory must not make a second owner, whose uses would not be ordered with those of the first. It
 //! becomes another handle of the same allocation, which is read-only as long as the first one exists.
@@ -24,6 +25,24 @@ struct Table {
     lent: Mutex<BTreeMap<(u64, u64), Entry>>,
     /// How many entries there are: a program that lends nothing pays for one load.
     count: AtomicUsize,
+    /// Where memory of the host ends that arrays of the library have registered, by where it begins. No two overlap.
+    registered: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl Table {
+    fn new() -> Self {
+        Self {
+            origin: ProcessGuard::current(),
+            lent: Mutex::new(BTreeMap::new()),
+            count: AtomicUsize::new(0),
+            registered: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Whether a registered array has some of these bytes.
+    fn has_registered(&self, first: u64, end: u64) -> bool {
+        self.registered.lock().range(..end).next_back().is_some_and(|(_, last)| *last > first)
+    }
 }
 
 /// A forked child gets a new table: the parent's lock may be held for ever there.
@@ -37,12 +56,7 @@ fn table() -> &'static Table {
         {
             return table;
         }
-        let lent = Mutex::new(BTreeMap::new());
-        let fresh = Box::into_raw(Box::new(Table {
-            origin: ProcessGuard::current(),
-            lent,
-            count: AtomicUsize::new(0),
-        }));
+        let fresh = Box::into_raw(Box::new(Table::new()));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: no other thread has seen `fresh`.
             drop(unsafe { Box::from_raw(fresh) });
@@ -119,29 +133,74 @@ pub(crate) fn is_lent<B: Backend>(memory: &Allocation<B>) -> bool {
     places(memory).any(|(start, _)| lent.contains_key(&(start, memory.id())))
 }
 
+/// Memory of the host that an array of the library has registered, as long as this lives: nobody else becomes its owner.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    origin: ProcessGuard,
+    start: u64,
+}
+
+impl Registration {
+    /// Returns what stands in the way if the library owns some of the bytes already.
+    pub(crate) fn note(start: u64, bytes: usize) -> Result<Self, &'static str> {
+        let (table, end) = (table(), start.saturating_add(bytes as u64));
+        let is_lent = |entry: &Entry| entry.end > start && entry.memory.is_fresh();
+        if table.lent.lock().range(..(end, 0)).any(|(_, entry)| is_lent(entry)) {
+            return Err("it is the library's own memory: use the array that it belongs to");
+        }
+        let mut registered = table.registered.lock();
+        if registered.range(..end).next_back().is_some_and(|(_, last)| *last > start) {
+            return Err("a part of it is registered already: use the array that has it");
+        }
+        registered.insert(start, end);
+        Ok(Self { origin: table.origin, start })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let table = table();
+        if table.origin == self.origin {
+            table.registered.lock().remove(&self.start);
+        }
+    }
+}
+
 /// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
 /// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
 /// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
-/// allocation's.
+/// allocation's, or they are registered. Returns [`ErrorKind::Stale`] if they were lent before a reset of their device, by a loan that has not ended.
 pub(crate) fn find<B: Backend>(
     device: &Device<B>,
     operation: &'static str,
     elements: &ForeignElements,
 ) -> Result<Option<(AllocationRef<B>, Layout)>> {
     let table = table();
-    if elements.bytes == 0 || table.count.load(Ordering::Acquire) == 0 {
+    let (first, end) = (elements.address, elements.address.saturating_add(elements.bytes as u64));
+    if elements.bytes == 0 {
         return Ok(None);
     }
-    let (first, end) = (elements.address, elements.address.saturating_add(elements.bytes as u64));
+    let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
+    let not_lent = || match table.has_registered(first, end) {
+        true => refuse("the memory is registered: use the array that it belongs to"),
+        false => Ok(None),
+    };
+    if table.count.load(Ordering::Acquire) == 0 {
+        return not_lent();
+    }
     let found = {
         let lent = table.lent.lock();
-        let overlaps = |entry: &&Entry| entry.end > first && entry.memory.is_fresh();
-        let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(overlaps) else {
-            return Ok(None);
+        let overlapping = || lent.range(..(end, 0)).map(|(_, entry)| entry).filter(|entry| entry.end > first);
+        // A device may have given the addresses out anew since its reset: newer memory comes first.
+        let Some(entry) = overlapping().find(|entry| entry.memory.is_fresh()) else {
+            // A loan from before a reset describes memory that is gone, and nobody else's.
+            return match overlapping().next() {
+                Some(_) => Err(device.core().error(operation, ErrorKind::Stale { what: "memory" })),
+                None => not_lent(),
+            };
         };
         (&*entry.memory as &dyn Any).downcast_ref::<AllocationRef<B>>().cloned()
     };
-    let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
     let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {
         elements.check_place(device, operation)?;
         return refuse("the memory is the library's own, of another device or backend");

@@ -3,11 +3,14 @@
 use super::device;
 use gpumem::{
     Backend, BackendDevice, CudaArrayInterface, DescriptorError, DlpackTensor, ErrorKind,
-    HasCudaArrayInterface, ImportedArray, Loan, Result, cuda_array, cuda_array_mut, kernel::*,
+    HasCudaArrayInterface, ImportedArray, Loan, Result,
+    any::{AnyDevice, Typed},
+    cuda_array, cuda_array_mut,
+    kernel::*,
 };
 use gpumem_core::{Attach, MappedOptions};
 use gpumem_host::{Host, HostOptions};
-use gpumem_integration::{fill, slow_copy};
+use gpumem_integration::{fill, reset, slow_copy};
 use gpumem_runtime as runtime;
 use ndarray::{Array1, Ix1, s};
 
@@ -234,4 +237,36 @@ fn imports_of_lent_memory_leave_nothing() {
     }
     let events = raw.counters().events;
     assert!(events < 64, "{events} events");
+}
+
+#[test]
+fn a_tensor_from_before_a_reset_is_stale() {
+    let device = device();
+    let mut array = device.to_device(&vec![7u32; 1 << 10]).unwrap();
+    let read_only = array.lend_to_host().unwrap().into_dlpack().unwrap();
+    let writable = array.lend_mut_to_host().unwrap().into_dlpack().unwrap();
+    reset(&device).unwrap();
+    // The memory is free again, and may be that of a newer array.
+    let newer = device.to_device(&vec![1u32; 1 << 10]).unwrap();
+    for tensor in [read_only, writable] {
+        let error = device.from_dlpack::<u32, Ix1>(tensor, None).map(drop).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Stale { .. }), "{error}");
+    }
+    assert!(newer.copy_to_host().unwrap().iter().all(|found| *found == 1));
+}
+
+#[test]
+fn a_device_that_two_types_have_is_not_reset_by_one() {
+    let raw = Host::open_with(&HostOptions::new()).unwrap();
+    let any = gpumem::Device::from_raw(<AnyDevice as Typed<Host>>::from_typed(raw.clone()));
+    let host = runtime::Device::<Host>::from_raw(raw);
+    let pinned = any.pinned_array::<u32, _>(1 << 16).unwrap();
+    let refused = |result: Result<()>| {
+        assert!(matches!(result, Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. })));
+    };
+    refused(reset(&host));
+    assert!(pinned.view().unwrap().iter().all(|found| *found == 0));
+    refused(reset(&any));
+    drop((pinned, any));
+    reset(&host).unwrap();
 }

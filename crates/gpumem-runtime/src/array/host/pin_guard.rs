@@ -3,6 +3,7 @@
 use crate::{
     Device,
     device::{Allocation, AllocationRef, ForeignMemory, Release},
+    foreign::own::Registration,
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use gpumem_memory::{memory::DeviceCore, memory::PagePin};
@@ -34,13 +35,15 @@ impl<B: Backend> Drop for HeldPin<B> {
 pub(crate) struct PinnedOwner<B: Backend, O> {
     /// Dropped first: the memory is unlocked while it is alive.
     held: HeldPin<B>,
+    /// That the array has the memory for itself.
+    registration: Option<Registration>,
     owner: O,
 }
 
 impl<B: Backend, O> PinnedOwner<B, O> {
     /// Unlocks the memory, and returns its owner.
     pub(crate) fn unlock(self) -> O {
-        drop(self.held);
+        drop((self.held, self.registration));
         self.owner
     }
 }
@@ -70,7 +73,7 @@ pub(crate) unsafe fn lock<B: Backend, O>(
 ) -> Result<PinGuard<B, O>, (O, Error)> {
     let core = device.core();
     let held = HeldPin { core: core.clone(), generation: core.generation(), lock: None };
-    let mut owner = PinnedOwner { held, owner };
+    let mut owner = PinnedOwner { held, registration: None, owner };
     let host = address as usize;
     if bytes == 0 {
         return Ok(PinGuard { address: Some(address), host, len: 0, boundaries: Vec::new(), owner });
@@ -90,6 +93,29 @@ pub(crate) unsafe fn lock<B: Backend, O>(
     let (address, boundaries) = (lock.address, lock.boundaries.clone());
     owner.held.lock = Some(lock);
     Ok(PinGuard { address, host, len: bytes, boundaries, owner })
+}
+
+/// As [`lock`], for an array that has the memory for itself.
+///
+/// # Safety
+/// As for [`lock`].
+/// Returns the owner with [`Registration`](ErrorKind::Registration) if the library has some of the memory already.
+pub(crate) unsafe fn register<B: Backend, O>(
+    device: &Device<B>,
+    operation: &'static str,
+    address: u64,
+    bytes: usize,
+    options: RegisterOptions,
+    owner: O,
+) -> Result<PinGuard<B, O>, (O, Error)> {
+    let registration = match (bytes > 0).then(|| Registration::note(address, bytes)).transpose() {
+        Ok(registration) => registration,
+        Err(why) => return Err((owner, device.core().error(operation, ErrorKind::Registration { why }))),
+    };
+    // SAFETY: the caller's promise.
+    let mut guard = unsafe { lock(device, operation, address, bytes, options, owner)? };
+    guard.owner.registration = registration;
+    Ok(guard)
 }
 
 impl<B: Backend, O: Any + Send + Sync> PinGuard<B, O> {

@@ -2,7 +2,7 @@
 
 use super::{
     HostArray, HostKind, Mapped, Pinned, Registered,
-    pin_guard::{PinnedOwner, lock},
+    pin_guard::{self, PinnedOwner},
 };
 use crate::{Device, Layout, device::Allocation};
 use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
@@ -107,7 +107,7 @@ impl<B: Backend> Device<B> {
         let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
         let (address, bytes) = (lowest.expose_provenance() as u64, extent.len());
         // SAFETY: the array owns the elements from the lowest to the highest; moving it moves none of them.
-        match unsafe { lock(self, operation, address, bytes, pages, array) } {
+        match unsafe { pin_guard::register(self, operation, address, bytes, pages, array) } {
             Ok(locked) if mapped && !locked.has_address() => {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";

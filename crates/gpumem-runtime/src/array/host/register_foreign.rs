@@ -2,7 +2,7 @@
 
 use super::{
     HostArray, HostKind, Mapped, MappedRegisteredArray, Pinned, RegisterError, Registered, RegisteredArray,
-    lock,
+    pin_guard,
 };
 use crate::{Device, Layout};
 use gpumem_core::{Backend, Element, ErrorKind, RegisterOptions};
@@ -70,7 +70,7 @@ impl<B: Backend> Device<B> {
         let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
         let (address, bytes) = (lowest.expose_provenance() as u64, layout.extent().end);
         // SAFETY: the owner keeps the bytes, by the promise of the caller.
-        match unsafe { lock(self, operation, address, bytes, pages, owner) } {
+        match unsafe { pin_guard::register(self, operation, address, bytes, pages, owner) } {
             Ok(locked) if mapped && !locked.has_address() => {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";
