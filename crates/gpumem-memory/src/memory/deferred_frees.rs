@@ -27,7 +27,9 @@ use crate::{
     sync::{Mutex, Rank},
     user_code,
 };
-use gpumem_core::{Backend, Error, ErrorKind, Event as _, POISONED, Result, Stream as _, process::DriverUse};
+use gpumem_core::{
+    Backend, Error, ErrorKind, Event as _, HostFunction, POISONED, Result, Stream as _, process::DriverUse,
+};
 use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
@@ -294,7 +296,9 @@ impl<B: Backend> DeferredFrees<B> {
         // Release: with `is_deferred`; no guard is left that counts.
         self.deferred.store(0, Ordering::Release);
         let last = core.clone();
-        let spawned = std::thread::Builder::new().name("gpumem frees".to_owned()).spawn(move || {
+        // Resources of the user's run here as they do on threads of the system's.
+        let thread = std::thread::Builder::new().name("gpumem frees".to_owned());
+        let spawned = thread.stack_size(HostFunction::STACK_BYTES).spawn(move || {
             // The end of the process waits until the driver is left alone.
             let _in_driver = DriverUse::new();
             if last.check("flush").is_ok() {

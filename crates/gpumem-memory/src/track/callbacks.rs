@@ -11,7 +11,8 @@ use crate::{
     user_code,
 };
 use gpumem_core::{
-    Backend, DriverDevice, ErrorKind, NonBlockingContext, NotRecorded, Result, process::DriverUse,
+    Backend, DriverDevice, ErrorKind, HostFunction, NonBlockingContext, NotRecorded, Result,
+    process::DriverUse,
 };
 use parking_lot::Condvar;
 use std::{collections::VecDeque, sync::Arc};
@@ -81,8 +82,10 @@ impl<B: Backend> Timeline<B> {
         // A thread for as long as there are tasks: most streams have none.
         if !state.thread {
             let timeline = self.clone();
+            // Code of the user runs here as it does on threads of the system's.
             let spawned = std::thread::Builder::new()
                 .name("gpumem callbacks".to_owned())
+                .stack_size(HostFunction::STACK_BYTES)
                 .spawn(move || run_callbacks(&timeline));
             if spawned.is_err() {
                 let refused = state.waiting.pop_back();
