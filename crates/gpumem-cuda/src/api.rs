@@ -4,7 +4,7 @@
 //! symbol is missing, and they return the status as a Rust enum, in which a code that a newer driver has added is
 //! undefined behaviour. That the signatures below are those of cudarc's bindings is checked by the compiler.
 
-use crate::error::Status;
+use crate::{capture_mode::RelaxedMode, error::Status};
 use cudarc::{
     driver::sys::{self as cuda, *},
     nvrtc::sys::{self as nvrtc, nvrtcProgram, nvrtcResult},
@@ -13,7 +13,9 @@ use libloading::Library;
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! functions {
-    ($(#[$meta:meta])* $table:ident: $sys:ident -> $result:ty { $(fn $name:ident($($arg:ident: $type:ty),*);)* }) => {
+    ($(#[$meta:meta])* $table:ident: $sys:ident -> $result:ty {
+        $($(#[$mode:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*
+    }) => {
         $(#[$meta])*
         #[allow(non_snake_case, reason = "the names of the library")]
         pub(crate) struct $table {
@@ -43,16 +45,21 @@ macro_rules! functions {
                 /// The call meets the conditions in the library's documentation.
                 #[inline]
                 pub(crate) unsafe fn $name(&self, $($arg: $type),*) -> Status {
+                    $(let _mode = functions!($mode self);)?
                     // SAFETY: passed on to the caller.
                     unsafe { (self.$name)($($arg),*) }
                 }
             )*
         }
     };
+    (relaxed $api:ident) => {
+        RelaxedMode::enter($api)
+    };
 }
 
 functions! {
-    /// The driver API as of CUDA 12.0, as far as it is used here.
+    /// The driver API as of CUDA 12.0, as far as it is used here. A `relaxed` function would invalidate captures of other threads
+    /// (see [`capture_mode`](crate::capture_mode)).
     DriverApi: cuda -> CUresult {
         fn cuInit(flags: c_uint);
         fn cuDriverGetVersion(version: *mut c_int);
@@ -72,25 +79,36 @@ functions! {
         fn cuCtxGetDevice(device: *mut CUdevice);
         fn cuCtxSynchronize();
         fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
+        #[relaxed]
         fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
+        #[relaxed]
         fn cuCtxDisablePeerAccess(peer: CUcontext);
         fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+        #[relaxed]
         fn cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize);
+        #[relaxed]
         fn cuMemFree_v2(address: CUdeviceptr);
+        #[relaxed]
         fn cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint);
         fn cuMemAdvise(address: CUdeviceptr, bytes: usize, advice: CUmem_advise, device: CUdevice);
         fn cuMemPrefetchAsync(address: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream);
+        #[relaxed]
         fn cuMemHostAlloc(host: *mut *mut c_void, bytes: usize, flags: c_uint);
+        #[relaxed]
         fn cuMemFreeHost(host: *mut c_void);
         fn cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, host: *mut c_void, flags: c_uint);
+        #[relaxed]
         fn cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint);
+        #[relaxed]
         fn cuMemHostUnregister(host: *mut c_void);
         fn cuMemGetAddressRange_v2(base: *mut CUdeviceptr, bytes: *mut usize, address: CUdeviceptr);
         fn cuPointerGetAttributes(
             count: c_uint, attributes: *mut CUpointer_attribute, values: *mut *mut c_void, address: CUdeviceptr
         );
         fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, address: CUdeviceptr);
+        #[relaxed]
         fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint);
+        #[relaxed]
         fn cuIpcCloseMemHandle(address: CUdeviceptr);
         fn cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);
         fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
@@ -119,35 +137,49 @@ functions! {
             stream: CUstream
         );
         fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
+        #[relaxed]
         fn cuStreamDestroy_v2(stream: CUstream);
+        #[relaxed]
         fn cuStreamQuery(stream: CUstream);
+        #[relaxed]
         fn cuStreamSynchronize(stream: CUstream);
         fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
+        #[relaxed]
         fn cuStreamBeginCapture_v2(stream: CUstream, mode: CUstreamCaptureMode);
         fn cuStreamGetCaptureInfo_v2(
             stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph,
             dependencies: *mut *const CUgraphNode, count: *mut usize
         );
+        #[relaxed]
         fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
         fn cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode);
+        #[relaxed]
         fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
         fn cuGraphExecKernelNodeSetParams_v2(
             executable: CUgraphExec, node: CUgraphNode, parameters: *const CUDA_KERNEL_NODE_PARAMS
         );
         fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
+        #[relaxed]
         fn cuGraphExecDestroy(executable: CUgraphExec);
+        #[relaxed]
         fn cuGraphDestroy(graph: CUgraph);
         fn cuEventCreate(event: *mut CUevent, flags: c_uint);
+        #[relaxed]
         fn cuEventDestroy_v2(event: CUevent);
         fn cuEventRecord(event: CUevent, stream: CUstream);
+        #[relaxed]
         fn cuEventQuery(event: CUevent);
+        #[relaxed]
         fn cuEventSynchronize(event: CUevent);
+        #[relaxed]
         fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent);
+        #[relaxed]
         fn cuModuleLoadDataEx(
             module: *mut CUmodule, image: *const c_void, options: c_uint, keys: *mut CUjit_option,
             values: *mut *mut c_void
         );
+        #[relaxed]
         fn cuModuleUnload(module: CUmodule);
         fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
         fn cuModuleGetGlobal_v2(

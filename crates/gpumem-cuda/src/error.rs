@@ -36,6 +36,7 @@ impl Status {
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    pub(crate) const STREAM_CAPTURE_IMPLICIT: Self = Self(906);
 
     #[inline]
     pub(crate) fn is_success(self) -> bool {
@@ -141,6 +142,7 @@ mod tests {
             (Status::PEER_ACCESS_NOT_ENABLED, CUresult::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED),
             (Status::HOST_MEMORY_ALREADY_REGISTERED, CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
             (Status::NOT_SUPPORTED, CUresult::CUDA_ERROR_NOT_SUPPORTED),
+            (Status::STREAM_CAPTURE_IMPLICIT, CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT),
         ] {
             assert_eq!(ours.0, theirs as u32);
         }

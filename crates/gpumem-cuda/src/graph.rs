@@ -1,10 +1,7 @@
 //! Graphs: what was enqueued on a stream while it was captured.
 
-use crate::{Cuda, CudaKernel, NAME, api::DriverApi, device::Owner, stream::CudaStream};
-use cudarc::driver::sys::{
-    CUgraph, CUgraphExec, CUgraphNode, CUstreamCaptureMode,
-    CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED as RELAXED,
-};
+use crate::{Cuda, CudaKernel, NAME, capture_mode::RELAXED, device::Owner, stream::CudaStream};
+use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphNode};
 use gpumem_core::{Error, ErrorKind, ExecutableGraph, GraphNode, KernelArguments, LaunchConfig, Result};
 use std::{
     cell::Cell,
@@ -33,33 +30,10 @@ impl CudaGraph {
 // SAFETY: the driver takes a graph from any thread, from one at a time.
 unsafe impl Send for CudaGraph {}
 
-/// While it lives, calls of this thread neither end nor hinder a capture of another library's, which may run on any thread.
-struct RelaxedMode<'a> {
-    api: &'a DriverApi,
-    before: CUstreamCaptureMode,
-}
-
-impl<'a> RelaxedMode<'a> {
-    fn enter(api: &'a DriverApi) -> Self {
-        let mut before = RELAXED;
-        // SAFETY: a place for the mode, which the driver exchanges with that of the thread.
-        let _ = unsafe { api.cuThreadExchangeStreamCaptureMode(&mut before) };
-        Self { api, before }
-    }
-}
-
-impl Drop for RelaxedMode<'_> {
-    fn drop(&mut self) {
-        // SAFETY: as above.
-        let _ = unsafe { self.api.cuThreadExchangeStreamCaptureMode(&mut self.before) };
-    }
-}
-
 pub(crate) fn begin(stream: &CudaStream) -> Result<bool> {
     const OPERATION: &str = "cuStreamBeginCapture";
     let device = &stream.owner.device;
     let _current = stream.owner.enter(OPERATION, "stream")?;
-    let _mode = RelaxedMode::enter(device.api());
     // SAFETY: the handle is alive.
     device.check(unsafe { device.api().cuStreamBeginCapture_v2(stream.raw, RELAXED) }, OPERATION)?;
     Ok(true)
@@ -95,7 +69,6 @@ pub(crate) fn end(stream: &CudaStream, changes: bool) -> Result<Box<dyn Executab
     const OPERATION: &str = "cuStreamEndCapture";
     let (device, api) = (&stream.owner.device, stream.owner.device.api());
     let _current = stream.owner.enter(OPERATION, "stream")?;
-    let _mode = RelaxedMode::enter(api);
     let mut graph = CudaGraph { owner: stream.owner.clone(), raw: null_mut(), captured: null_mut() };
     // SAFETY: a place for a handle; the stream's is alive.
     device.check(unsafe { api.cuStreamEndCapture(stream.raw, &mut graph.captured) }, OPERATION)?;

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// The driver's name for the default stream that orders itself with all blocking streams.
-const LEGACY: usize = 1;
+pub(crate) const LEGACY: usize = 1;
 /// The driver's name for the default stream of the calling thread.
 const PER_THREAD: usize = 2;
 
@@ -105,6 +105,10 @@ impl CudaStream {
         failure: impl FnOnce(Status) -> Error,
     ) -> Result<()> {
         let _current = self.owner.enter(operation, "stream")?;
+        // By its name, or by the null handle.
+        if self.raw.addr() <= LEGACY {
+            self.owner.device.check_not_captured(operation)?;
+        }
         let status = call();
         if status.is_success() { Ok(()) } else { Err(failure(status)) }
     }

@@ -45,6 +45,7 @@ unsafe impl DriverDevice<Cuda> for CudaDevice {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "cuCtxSynchronize";
         let _current = self.enter(OPERATION)?;
+        self.check_not_captured(OPERATION)?;
         // SAFETY: the context is current.
         let status = unsafe { self.inner().api.cuCtxSynchronize() };
         self.check(status, OPERATION)
@@ -278,7 +279,8 @@ unsafe impl DriverDevice<Cuda> for CudaDevice {
             return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
         };
         event.owner.check(OPERATION, "event")?;
-        self.check_alive(OPERATION)?;
+        let _current = self.enter(OPERATION)?;
+        self.check_not_captured(OPERATION)?;
         // SAFETY: both handles are alive, and the driver refuses an event of another context.
         self.check(unsafe { record(self.context(), event.raw) }, OPERATION)
     }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a case fails by panicking")]
 
 mod cache;
+mod captures;
 mod contexts;
 mod copies;
 mod devices;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         copies::CASES,
         fills::CASES,
         streams::CASES,
+        captures::CASES,
         order::CASES,
         kernels::CASES,
         cache::CASES,

@@ -1,0 +1,127 @@
+//! Captures of other libraries go on, whatever is done beside them.
+
+use crate::{
+    Case, Skip,
+    fixture::{Lab, Numbers},
+};
+use cudarc::driver::sys;
+use gpumem_core::{
+    DeviceBuffer, DriverDevice, ErrorKind, Event, EventOptions, Fill, MemoryKind, Pattern, RegisterOptions,
+    Stream, StreamKind, StreamOptions,
+};
+use gpumem_cuda::{Cuda, CudaExt};
+use std::ptr::{NonNull, null_mut};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_capture_of_another_library_goes_on", beside_a_capture),
+    ("a_capture_of_a_blocking_stream_goes_on", beside_a_blocking_capture),
+];
+
+/// A stream that another library captures in the mode that is the default, which minds calls of all threads.
+struct Capture(sys::CUstream);
+
+impl Capture {
+    fn begin(lab: &Lab, flags: u32) -> Self {
+        let mut raw = null_mut();
+        let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_GLOBAL;
+        // SAFETY: the context is alive; a place for a handle; the stream is new.
+        unsafe {
+            sys::cuCtxSetCurrent(Cuda::context(&lab.device)).result().unwrap();
+            sys::cuStreamCreate(&mut raw, flags).result().unwrap();
+            sys::cuStreamBeginCapture_v2(raw, mode).result().unwrap();
+        }
+        Self(raw)
+    }
+
+    /// Ends the capture, which nobody has invalidated.
+    fn end(self) {
+        let mut graph = null_mut();
+        // SAFETY: the stream is this value's, and is not used again; a place for a handle.
+        unsafe {
+            sys::cuStreamEndCapture(self.0, &mut graph).result().unwrap();
+            sys::cuGraphDestroy(graph).result().unwrap();
+            sys::cuStreamDestroy_v2(self.0).result().unwrap();
+            sys::cuCtxSetCurrent(null_mut()).result().unwrap();
+        }
+    }
+}
+
+/// What the runtime asks of the driver.
+fn everything(lab: &Lab) {
+    let bytes = 1 << 20;
+    let kinds = [MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Managed(gpumem_core::Attach::Global)];
+    let blocks = kinds.map(|kind| lab.allocate(kind, bytes));
+    let data = Numbers(9).bytes(bytes);
+    lab.write(blocks[0].address(), &data);
+    assert_eq!(lab.read(blocks[0].address(), bytes), data);
+    let mut own = vec![0u8; 1 << 16];
+    let place = NonNull::new(own.as_mut_ptr()).unwrap();
+    // SAFETY: the memory is this function's until the buffer is dropped.
+    drop(lab.own(unsafe { lab.device.register(place, own.len(), RegisterOptions::default()) }.unwrap()));
+    let (stream, other) = (lab.stream(), lab.stream());
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
+    lab.fill(
+        &stream,
+        &Fill { address: blocks[0].address(), pattern: Pattern::U8(1), count: bytes, rows: 1, pitch: bytes },
+    );
+    stream.record(&event).unwrap();
+    other.wait(&event).unwrap();
+    event.synchronize().unwrap();
+    assert!(event.query().unwrap());
+    other.synchronize().unwrap();
+    assert!(other.query().unwrap());
+    event.destroy().unwrap();
+    lab.device.memory_info().unwrap();
+    // A module that is new to the driver, and its first launch.
+    drop(Lab::on(lab.device.clone()));
+    // A graph of the library's own.
+    // SAFETY: what the test enqueues is launched below.
+    assert!(unsafe { stream.begin_capture() }.unwrap());
+    lab.fill(
+        &stream,
+        &Fill { address: blocks[0].address(), pattern: Pattern::U8(7), count: bytes, rows: 1, pitch: bytes },
+    );
+    let mut graph = stream.end_capture(false).unwrap();
+    // SAFETY: the memory is alive until the stream has been waited for.
+    unsafe { graph.launch(&other) }.unwrap();
+    other.synchronize().unwrap();
+    drop((graph, stream, other));
+    assert!(lab.read(blocks[0].address(), bytes).iter().all(|byte| *byte == 7));
+}
+
+fn beside_a_capture(lab: &Lab) -> Result<(), Skip> {
+    let non_blocking = 1;
+    let capture = Capture::begin(lab, non_blocking);
+    everything(lab);
+    std::thread::scope(|scope| scope.spawn(|| everything(lab)).join()).unwrap();
+    capture.end();
+    Ok(())
+}
+
+fn beside_a_blocking_capture(lab: &Lab) -> Result<(), Skip> {
+    let options = StreamOptions { kind: StreamKind::Legacy, ..Default::default() };
+    let (legacy, block) = (lab.device.create_stream(&options).unwrap(), lab.allocate(MemoryKind::Device, 64));
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
+    let capture = Capture::begin(lab, 0);
+    std::thread::scope(|scope| scope.spawn(|| everything(lab)).join()).unwrap();
+    let fill = Fill { address: block.address(), pattern: Pattern::U8(1), count: 64, rows: 1, pitch: 64 };
+    for refused in [
+        // SAFETY: nothing is enqueued.
+        unsafe { legacy.fill(&fill) },
+        legacy.record(&event),
+        legacy.wait(&event),
+        legacy.synchronize(),
+        legacy.query().map(drop),
+        lab.device.synchronize(),
+        lab.device.record_device(&event),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
+    capture.end();
+    // SAFETY: the memory is alive until the stream has been waited for.
+    unsafe { legacy.fill(&fill) }.unwrap();
+    legacy.synchronize().unwrap();
+    lab.device.synchronize().unwrap();
+    Ok(())
+}
