@@ -1,5 +1,6 @@
-//! The directory of a zip archive, as far as npz files need it. It is read once, from the end of the file, and only a directory that
-//! is there is allocated: whatever the archive says of itself, opening it takes no longer than that.
+//! Zip archives, as far as npz files need them. The directory is read once, from the end of the file, and only a directory that is
+//! there is allocated: whatever the archive says of itself, opening it takes no longer than that. What is written is stored, with
+//! lengths in 64 bits, whatever they are.
 
 use crate::{broken, header};
 use gpumem_core::{FileError, FileFailure};
@@ -162,6 +163,82 @@ impl Member {
         };
         Some(file.error(FileFailure::Refused { message }))
     }
+}
+
+/// A member that is written.
+#[derive(Debug)]
+pub(crate) struct NewMember {
+    pub(crate) name: String,
+    pub(crate) checksum: u32,
+    pub(crate) bytes: u64,
+    /// Where its header begins.
+    pub(crate) header: u64,
+}
+
+/// Names are UTF-8.
+const UTF8: u64 = 1 << 11;
+/// The version of the format that has lengths in 64 bits.
+const VERSION: u64 = 45;
+/// The first day that the format has: the same arrays make the same file.
+const DAY: u64 = 0x21;
+
+impl NewMember {
+    /// Bytes of the header before its own.
+    pub(crate) fn header_bytes(name: &str) -> u64 {
+        LOCAL + name.len() as u64 + 20
+    }
+
+    /// The header before its bytes. Its length is at most [`MOST_NAME`].
+    pub(crate) fn local(&self) -> Vec<u8> {
+        let numbers = [(VERSION, 2), (UTF8, 2), (STORED, 2), (0, 2), (DAY, 2), (self.checksum.into(), 4)];
+        let lengths = [(ELSEWHERE, 4), (ELSEWHERE, 4), (self.name.len() as u64, 2), (20, 2)];
+        let mut header = record(b"PK\x03\x04", &[&numbers[..], &lengths].concat());
+        header.extend(self.name.as_bytes());
+        header.extend(record(&[], &[(ZIP64 as u64, 2), (16, 2), (self.bytes, 8), (self.bytes, 8)]));
+        header
+    }
+
+    /// Its entry in the directory.
+    fn entry(&self) -> Vec<u8> {
+        let numbers = [(VERSION, 2), (UTF8, 2), (STORED, 2), (0, 2), (DAY, 2), (self.checksum.into(), 4)];
+        let lengths = [(ELSEWHERE, 4), (ELSEWHERE, 4), (self.name.len() as u64, 2), (28, 2)];
+        // No comment, the first disk, no attributes.
+        let rest = [(0, 2), (0, 2), (0, 2), (0, 4), (ELSEWHERE, 4)];
+        let mut entry = record(b"PK\x01\x02", &[&[(VERSION, 2)], &numbers[..], &lengths, &rest].concat());
+        entry.extend(self.name.as_bytes());
+        let extra = [(ZIP64 as u64, 2), (24, 2), (self.bytes, 8), (self.bytes, 8), (self.header, 8)];
+        entry.extend(record(&[], &extra));
+        entry
+    }
+}
+
+/// The longest name of a member.
+pub(crate) const MOST_NAME: usize = u16::MAX as usize;
+
+/// Bytes of the directory of members with these names, and of its end.
+pub(crate) fn directory_bytes<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
+    let entries = names.map(|name| ENTRY as u64 + name.len() as u64 + 28);
+    entries.sum::<u64>() + END_64 + LOCATOR + END
+}
+
+/// The directory, which begins at `start`, and its end.
+pub(crate) fn new_directory(members: &[NewMember], start: u64) -> Vec<u8> {
+    let mut directory: Vec<u8> = members.iter().flat_map(NewMember::entry).collect();
+    let (bytes, count) = (directory.len() as u64, members.len() as u64);
+    let versions = [(44, 8), (VERSION, 2), (VERSION, 2), (0, 4), (0, 4)];
+    let place = [(count, 8), (count, 8), (bytes, 8), (start, 8)];
+    directory.extend(record(b"PK\x06\x06", &[&versions[..], &place].concat()));
+    directory.extend(record(b"PK\x06\x07", &[(0, 4), (start + bytes, 8), (1, 4)]));
+    let all = u64::from(u16::MAX);
+    let end = [(0, 2), (0, 2), (all, 2), (all, 2), (ELSEWHERE, 4), (ELSEWHERE, 4), (0, 2)];
+    directory.extend(record(b"PK\x05\x06", &end));
+    directory
+}
+
+/// A record of numbers, each of so many bytes.
+fn record(signature: &[u8], numbers: &[(u64, usize)]) -> Vec<u8> {
+    let bytes = numbers.iter().flat_map(|(number, bytes)| number.to_le_bytes().into_iter().take(*bytes));
+    signature.iter().copied().chain(bytes).collect()
 }
 
 /// A number of so many bytes.

@@ -42,7 +42,7 @@ pub use index::safetensors_index;
 pub use load::LoadedTensors;
 pub use npy::{NpyFile, npy, npy_file};
 #[cfg(feature = "npz")]
-pub use npz::{Npz, npz};
+pub use npz::{Npz, npz, save_npz};
 pub use safetensors::{SafeTensors, TensorInfo, safetensors};
 pub use save::{NamedTensor, named, save_npy, save_safetensors};
 

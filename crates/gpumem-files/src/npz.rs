@@ -1,8 +1,8 @@
 //! NumPy's npz files: npy files in a zip archive.
 
 use crate::{
-    NpyFile,
-    archive::{self, Member, STORED},
+    NamedTensor, NewFile, NpyFile,
+    archive::{self, MOST_NAME, Member, NewMember, STORED},
     broken, fail,
 };
 use flate2::{CrcReader, read::DeflateDecoder};
@@ -10,7 +10,7 @@ use gpumem_core::{Element, Error, FileError, FileFailure, Result};
 use gpumem_runtime::{DataFile, FileView};
 use ndarray::Dimension;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     io::{self, Read},
     path::Path,
@@ -129,6 +129,67 @@ impl Npz {
     pub fn array<T: Element, D: Dimension>(&self, name: &str) -> Result<FileView<T, D>> {
         self.member(name)?.array()
     }
+}
+
+/// Writes arrays as an npz file, in their order and uncompressed, as `numpy.savez` does. The file is written beside the path and
+/// renamed when it is whole, so one that is there is replaced then, and stays as it is after an error. It is read once before, for its
+/// checksums.
+/// ```
+/// # use ndarray::{Ix1, array};
+/// use gpumem_files::{named, npz, save_npz};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("x.npz");
+/// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+/// let (x, y) = (device.to_device(&[1.0f32, 2.0])?, device.to_device(&[3i64])?);
+/// save_npz(&path, &[named("x", &x), named("y", &y)])?;
+/// let again = device.to_device(&npz(&path)?.array::<f32, Ix1>("x")?)?;
+/// assert_eq!(again.copy_to_host()?, array![1.0, 2.0]);
+/// # Ok::<(), gpumem_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`File`](gpumem_core::ErrorKind::File) if the file cannot be written, two arrays have one name, or a name is longer than the
+/// format allows. Otherwise as [`copy_to_host`](gpumem_runtime::ArrayBase::copy_to_host).
+pub fn save_npz(path: impl AsRef<Path>, arrays: &[NamedTensor<'_>]) -> Result<()> {
+    const OPERATION: &str = "save_npz";
+    let path = path.as_ref();
+    let refuse = |failure| Err(fail(OPERATION, FileError { path: path.to_owned(), failure }));
+    let (mut names, mut members, mut end) = (BTreeSet::new(), Vec::new(), 0_u64);
+    for array in arrays {
+        let name = format!("{}{NPY}", array.name);
+        if name.len() > MOST_NAME {
+            let (found, most) = (name.len() as u64, MOST_NAME as u64);
+            return refuse(FileFailure::TooLarge { what: "a name", found, most });
+        }
+        if !names.insert(name.clone()) {
+            let why = "an array has a name of its own";
+            return refuse(FileFailure::Range { tensor: array.name.clone(), why });
+        }
+        let npy = array.npy_header(OPERATION)?;
+        let bytes = (npy.len() as u64).saturating_add(array.bytes);
+        let (header, first) = (end, end.saturating_add(NewMember::header_bytes(&name)));
+        end = first.saturating_add(bytes);
+        members.push((NewMember { name, checksum: 0, bytes, header }, first, npy));
+    }
+    let save = || {
+        let names = members.iter().map(|(member, ..)| &*member.name);
+        let file = NewFile::create(path, end.saturating_add(archive::directory_bytes(names)))?;
+        let mut written = Vec::with_capacity(members.len());
+        for (array, (member, first, npy)) in arrays.iter().zip(members) {
+            file.write_at(first, &npy)?;
+            (array.write)(&file, first + npy.len() as u64)?;
+            let of_file = Reader { file: file.written().clone(), at: first, end: first + member.bytes };
+            let mut read = CrcReader::new(of_file);
+            let refused = |error| fail(OPERATION, FileError::io(path, &error));
+            io::copy(&mut read, &mut io::sink()).map_err(refused)?;
+            let member = NewMember { checksum: read.crc().sum(), ..member };
+            file.write_at(member.header, &member.local())?;
+            written.push(member);
+        }
+        file.write_at(end, &archive::new_directory(&written, end))?;
+        file.commit()
+    };
+    save().map_err(|error| error.in_operation(OPERATION))
 }
 
 impl fmt::Debug for Npz {

@@ -27,22 +27,7 @@ pub fn save_npy<S: Storage, D: Dimension>(path: impl AsRef<Path>, array: &ArrayB
     let layout = array.layout();
     let is_f = layout.is_f_contiguous() && !layout.is_c_contiguous();
     let (order, fortran) = if is_f { (Order::F, "True") } else { (Order::C, "False") };
-    let shape: String = array.shape().iter().map(|length| format!("{length}, ")).collect();
-    let shape = if let [length] = array.shape() { format!("{length},") } else { shape };
-    let descr = ElementType::of::<S::Elem>();
-    let shape = shape.trim_end_matches(", ");
-    let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({shape}), }}");
-    // All before the elements is a multiple of 64 bytes. There are 64 axes at most, so two bytes hold the length.
-    let whole = (10 + text.len() + 1).next_multiple_of(64);
-    let length = u16::try_from(whole - 10).map_err(|_| {
-        let what = "an npy file of that many axes";
-        Error::new("", OPERATION, ErrorKind::Unsupported { what })
-    })?;
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header.extend(length.to_le_bytes());
-    header.extend(text.as_bytes());
-    header.resize(whole - 1, b' ');
-    header.push(b'\n');
+    let header = npy_header(OPERATION, ElementType::of::<S::Elem>(), array.shape(), fortran)?;
     let save = || {
         let start = header.len() as u64;
         let file = NewFile::create(path, start + layout.packed_bytes() as u64)?;
@@ -53,17 +38,42 @@ pub fn save_npy<S: Storage, D: Dimension>(path: impl AsRef<Path>, array: &ArrayB
     save().map_err(|error| error.in_operation(OPERATION))
 }
 
+/// The header of an npy file.
+fn npy_header(
+    operation: &'static str,
+    descr: ElementType,
+    shape: &[usize],
+    fortran: &str,
+) -> Result<Vec<u8>> {
+    let lengths: String = shape.iter().map(|length| format!("{length}, ")).collect();
+    let lengths = if let [length] = shape { format!("{length},") } else { lengths };
+    let lengths = lengths.trim_end_matches(", ");
+    let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({lengths}), }}");
+    // All before the elements is a multiple of 64 bytes. There are 64 axes at most, so two bytes hold the length.
+    let whole = (10 + text.len() + 1).next_multiple_of(64);
+    let length = u16::try_from(whole - 10).map_err(|_| {
+        let what = "an npy file of that many axes";
+        Error::new("", operation, ErrorKind::Unsupported { what })
+    })?;
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend(length.to_le_bytes());
+    header.extend(text.as_bytes());
+    header.resize(whole - 1, b' ');
+    header.push(b'\n');
+    Ok(header)
+}
+
 /// Writes the elements of an array at a byte of a file.
 type Write<'a> = Box<dyn Fn(&NewFile, u64) -> Result<()> + 'a>;
 
 /// A tensor to be written, of any element and rank; made by [`named`].
 pub struct NamedTensor<'a> {
-    name: String,
+    pub(crate) name: String,
     element: ElementType,
     dtype: Option<Dtype>,
     shape: Vec<usize>,
-    bytes: u64,
-    write: Write<'a>,
+    pub(crate) bytes: u64,
+    pub(crate) write: Write<'a>,
 }
 
 /// An array with the name that it is to have in a file.
@@ -83,6 +93,12 @@ pub fn named<'a, S: Storage, D: Dimension>(
 }
 
 impl NamedTensor<'_> {
+    /// The header of an npy file of it.
+    #[cfg(feature = "npz")]
+    pub(crate) fn npy_header(&self, operation: &'static str) -> Result<Vec<u8>> {
+        npy_header(operation, self.element, &self.shape, "False")
+    }
+
     /// With another name for the type of its elements: a float of eight bits, of an array of `u8`.
     #[must_use]
     pub fn dtype(self, dtype: Dtype) -> Self {

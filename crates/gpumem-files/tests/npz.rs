@@ -5,11 +5,11 @@ mod common;
 
 use common::{device, failure};
 use gpumem_core::{ErrorKind, FileFailure, LayoutError, Result};
-use gpumem_files::{Npz, npz};
-use ndarray::{Array2, Ix1, Ix2, ShapeBuilder, s};
+use gpumem_files::{Npz, named, npz, save_npz};
+use ndarray::{Array2, Ix0, Ix1, Ix2, ShapeBuilder, arr0, s};
 use std::{
     fs,
-    io::{Seek, SeekFrom, Write},
+    io::{self, Seek, SeekFrom, Write},
     path::PathBuf,
 };
 use tempfile::TempDir;
@@ -230,4 +230,37 @@ fn opening_takes_no_longer_than_the_directory_is() {
         return;
     }
     is_refused(npz(scene.path()));
+}
+
+#[test]
+fn written_archives_are_read_by_the_reference_and_again() {
+    let (device, folder) = (device(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("x.npz");
+    let base = Array2::from_shape_fn((60, 70), |(i, j)| (i * 70 + j) as f32);
+    let (array, one) = (device.to_device(&base).unwrap(), device.to_device(&arr0(7_u64)).unwrap());
+    let none = device.device_array::<u8, _>((3, 0)).unwrap();
+    let columns = array.slice(s![.., ..;-3]).unwrap();
+    save_npz(&path, &[named("a/ä", &columns), named("one", &one), named("none", &none)]).unwrap();
+    let mut reference = zip::ZipArchive::new(fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(reference.len(), 3);
+    for at in 0..3 {
+        // It compares the checksums.
+        io::copy(&mut reference.by_index(at).unwrap(), &mut io::sink()).unwrap();
+    }
+    let found = npz(&path).unwrap();
+    assert_eq!(found.names().collect::<Vec<_>>(), ["a/ä", "one", "none"]);
+    let again = device.to_device(&found.array::<f32, Ix2>("a/ä").unwrap()).unwrap();
+    assert_eq!(again.copy_to_host().unwrap(), base.slice(s![.., ..;-3]));
+    assert_eq!(device.to_device(&found.array::<u64, Ix0>("one").unwrap()).unwrap().get(()).unwrap(), 7);
+    assert_eq!(found.array::<u8, Ix2>("none").unwrap().shape(), [3, 0]);
+    // What is there stays, and nothing is left, where it is refused.
+    let before = fs::read(&path).unwrap();
+    let twice = save_npz(&path, &[named("one", &one), named("one", &none)]).unwrap_err();
+    assert!(matches!(failure(&twice), FileFailure::Range { .. }), "{twice}");
+    let long = save_npz(&path, &[named("x".repeat(1 << 16), &one)]).unwrap_err();
+    assert!(matches!(failure(&long), FileFailure::TooLarge { .. }), "{long}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    save_npz(&path, &[]).unwrap();
+    assert_eq!(npz(&path).unwrap().names().count(), 0);
 }

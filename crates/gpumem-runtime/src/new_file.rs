@@ -42,6 +42,11 @@ impl NewFile {
             .map_err(|error| fail("write", error))
     }
 
+    /// The file as it is by now, to be read: for a checksum of what was written.
+    pub fn written(&self) -> &DataFile {
+        &self.file
+    }
+
     /// Returns [`ForkedChild`](ErrorKind::ForkedChild) in a child of the process that made it.
     pub(crate) fn check_process(&self, operation: &'static str) -> Result<()> {
         self.origin.check("", operation)
@@ -54,10 +59,6 @@ impl NewFile {
         }
         let tensor = format!("{bytes} bytes at {offset}");
         Err(self.file.error(FileFailure::Range { tensor, why: "they lie behind the end of the file" }))
-    }
-
-    pub(crate) fn file(&self) -> &DataFile {
-        &self.file
     }
 
     /// Waits until what was written is on the disk. Without this a power failure after [`commit`](Self::commit) may leave a file
