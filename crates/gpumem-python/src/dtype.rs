@@ -193,7 +193,8 @@ pub(crate) fn elements_of<T: gpumem::Element>(
 }
 
 /// Where elements lie: where their layout begins, and the layout. All arrays of Python may name the same memory, so an
-/// operation that writes one of its arrays compares it with the others.
+/// operation that writes one of its arrays compares it with the others. Memory that the host sees may have another address on each
+/// device: it goes by the host's.
 #[derive(Clone)]
 pub(crate) struct Place(u64, Layout);
 
@@ -206,7 +207,8 @@ impl Place {
     pub(crate) fn of(elements: &Elements) -> Self {
         each!(elements, array => {
             let layout = array.layout();
-            Self(array.address().wrapping_sub(layout.offset() as u64), layout.clone())
+            let first = array.host_address().map_or_else(|| array.address(), |host| host as u64);
+            Self(first.wrapping_sub(layout.offset() as u64), layout.clone())
         })
     }
 

@@ -12,7 +12,11 @@ use crate::{
 use gpumem::{
     ArraySpec, DescriptorError, ElementKind, ElementType, Layout, LayoutError, Order, ndarray::IxDyn,
 };
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyTuple};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyTuple,
+};
 
 /// The type of elements.
 pub(crate) struct DType {
@@ -56,7 +60,7 @@ impl DType {
             return refuse("the byte order is not that of this machine");
         }
         let element = match kind {
-            'V' if found.getattr("name")?.eq(dtype::BFLOAT16)? => {
+            'V' if found.getattr("name")?.eq(dtype::BFLOAT16)? && is_of_extension(&found)? => {
                 return Ok(Self::plain(ElementType::new(ElementKind::BFloat, bytes)));
             }
             'M' | 'm' => ElementType::new(ElementKind::Int, bytes),
@@ -171,9 +175,14 @@ impl DType {
         if !self.is_bytes() {
             return Ok(held.clone());
         }
-        let axes = held.ndim().saturating_sub(1);
-        let (shape, strides) = (held.shape().get(..axes), held.strides().get(..axes));
-        Layout::strided(shape.unwrap_or_default(), strides.unwrap_or_default(), self.size())
+        let (size, broken) = (self.size(), || PyValueError::new_err("the array holds elements of another size"));
+        let (length, shape) = held.shape().split_last().ok_or_else(broken)?;
+        let (stride, strides) = held.strides().split_last().ok_or_else(broken)?;
+        // The last axis is the bytes of an element. What another process has exported may say otherwise.
+        if *length != size || (size > 1 && *stride != 1) {
+            return Err(broken());
+        }
+        Layout::strided(shape, strides, size)
             .and_then(|layout| layout.with_offset(held.offset()))
             .map_err(raise_layout)
     }
@@ -224,6 +233,11 @@ impl Field {
             .and_then(|layout| layout.with_offset(records.offset() + self.offset))
             .map_err(raise_layout)
     }
+}
+
+/// Whether a type is one of `ml_dtypes`: a class of the program's may have any name.
+fn is_of_extension(dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
+    dtype.getattr("type")?.getattr("__module__")?.eq("ml_dtypes")
 }
 
 /// The layout of the bytes between the first and the last of a layout.

@@ -12,10 +12,11 @@ use crate::{
     list::Listed,
 };
 use gpumem::{
-    AnyBackend, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType,
-    Error, HasCudaArrayInterface, InterchangeStream, Loan, RawStream, StorageMut, generic::ArrayBase,
-    ndarray::IxDyn,
+    AnyBackend, Attach, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind,
+    ElementType, Error, HasCudaArrayInterface, InterchangeStream, Loan, MemoryKind, RawStream, StorageMut,
+    generic::ArrayBase, ndarray::IxDyn,
 };
+use gpumem_core::DriverDevice;
 use pyo3::{
     exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError},
     ffi,
@@ -366,6 +367,17 @@ fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
     Err(PyBufferError::new_err("the capsule holds no DLPack tensor, or it was consumed already"))
 }
 
+/// Refuses memory of another device than this one.
+fn check_place(device: &gpumem::Device, place: DlpackDevice) -> PyResult<()> {
+    let kinds = [MemoryKind::Device, MemoryKind::Managed(Attach::Global)];
+    if kinds.iter().any(|kind| device.raw().dlpack_device(*kind) == Some(place)) {
+        return Ok(());
+    }
+    let DlpackDevice { device_type, device_id } = place;
+    let text = format!("the array lies on the DLPack device ({device_type}, {device_id}), and not on {}", device.name());
+    Err(PyValueError::new_err(text))
+}
+
 /// Takes an object with `__dlpack__` as an array, without a copy. An array of gpumem that comes back can only be read.
 #[pyfunction]
 #[pyo3(signature = (obj, device=None))]
@@ -377,11 +389,17 @@ pub(crate) fn from_dlpack(
     // The tensor holds the view, so NumPy does not move the memory before its last use is over.
     let fixed = fixed(obj)?;
     let obj = fixed.as_ref().unwrap_or(obj);
-    let (device_type, _): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;
+    let (device_type, device_id): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;
     let on_host =
         matches!(device_type, DlpackDevice::CPU | DlpackDevice::CUDA_HOST | DlpackDevice::ROCM_HOST);
-    // The producer makes this stream wait for its pending work.
-    let stream = if on_host { None } else { Some(device.default_stream().map_err(raise)?) };
+    // The producer makes this stream wait for its pending work: by a number, which means another stream to another device's driver.
+    let stream = match on_host {
+        true => None,
+        false => {
+            check_place(&device, DlpackDevice::new(device_type, device_id))?;
+            Some(device.default_stream().map_err(raise)?)
+        }
+    };
     let options = PyDict::new(py);
     if let Some(stream) = &stream {
         let RawStream(handle) = stream.raw_handle().map_err(raise)?;

@@ -64,7 +64,10 @@ impl IpcArrayHandle {
             let array = py.detach(|| unsafe { Ok(device.open_ipc(&array)?.into_array()) });
             hold(&array.map_err(raise)?)
         })?;
-        let array = Py::new(py, DeviceNDArray::new(elements, self.dtype.clone_ref(py)))?;
+        let array = DeviceNDArray::new(elements, self.dtype.clone_ref(py));
+        // The type was said apart from the handle, which knows the bytes of records and not their size.
+        array.layout()?;
+        let array = Py::new(py, array)?;
         let mut opened = self.lock();
         if opened.is_some() {
             return Err(is_open());

@@ -74,7 +74,23 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if !installed.success {
         return Ok(Outcome::of(&installed, "pip install of the wheel"));
     }
-    Ok(Outcome::of(&shell.run(&tool("python"), &["-m", "pytest", "-q", "-rfEs", "tests"])?, "pytest"))
+    let pytest = ["-m", "pytest", "-q", "-rfEs"];
+    let tested = shell.run(&tool("python"), &[&pytest[..], &["tests"]].concat())?;
+    if !tested.success {
+        return Ok(Outcome::of(&tested, "pytest"));
+    }
+    // Once more what needs an AMD GPU, on the simulated one. Built as for the tests of the workspace: with other features cargo compiles
+    // everything again.
+    let simulator = [&["build", "--quiet", "--bin", "rocsim"], workspace.all_members().as_slice()].concat();
+    let built = Shell::new(workspace.root()).run("cargo", &simulator)?;
+    if !built.success {
+        return Ok(Outcome::of(&built, "cargo build --bin rocsim"));
+    }
+    let launcher = workspace.target("debug").join("rocsim");
+    let launcher = launcher.to_str().context("the target directory is not UTF-8")?;
+    let python = tool("python");
+    let on_amd = [&[&*python][..], &pytest, &["tests/test_amd.py"]].concat();
+    Ok(Outcome::of(&shell.run(launcher, &on_amd)?, "pytest on a simulated AMD GPU"))
 }
 
 /// The wheel in a folder: one, for every Python from the oldest on.

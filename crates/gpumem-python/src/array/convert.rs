@@ -188,7 +188,11 @@ GPUMEM_KERNEL gpumem_convert(view<const {from_name}, {rank}> from, view<{to_name
         writeln!(text, "        u64 i{axis} = rest % to.extent({axis}); rest /= to.extent({axis});").ok()?;
     }
     let index = (0..rank).map(|axis| format!("i{axis}")).collect::<Vec<_>>().join(", ");
-    writeln!(text, "        {from_name} v = from({index});\n        to({index}) = {value};\n    }}\n}}")
-        .ok()?;
+    let read = match from.kind {
+        // Memory may hold any byte, of which C++ knows two.
+        ElementKind::Bool => format!("*(const u8*)&from({index}) != 0"),
+        _ => format!("from({index})"),
+    };
+    writeln!(text, "        {from_name} v = {read};\n        to({index}) = {value};\n    }}\n}}").ok()?;
     Some(text)
 }

@@ -210,6 +210,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     pub fn address(&self) -> u64 {
         self.memory.address().wrapping_add(self.layout.offset() as u64)
     }
+
+    /// The host's address of element `[0, 0, ..]`, where the host sees the memory: that of page-locked, mapped and managed memory, which
+    /// may have another address on the device. For looking at, as [`address`](Self::address).
+    pub fn host_address(&self) -> Option<usize> {
+        Some(self.memory.host()?.addr().get().wrapping_add(self.layout.offset()))
+    }
 }
 
 impl<S: Storage, D: Dimension> fmt::Debug for ArrayBase<S, D> {
