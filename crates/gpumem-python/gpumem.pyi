@@ -375,18 +375,20 @@ class FileView:
     ) -> bool: ...
 
 @final
-class SafeTensors:
-    """The tensors of one or several safetensors files, by name. Nothing of them has been read. As a context they are closed at its
-    end; views of tensors keep the files open as long as they live."""
+class ArrayFile:
+    """The arrays of an npz file, or of one or several safetensors files, by name. Nothing of them has been read. As a context they are
+    closed at its end; views of arrays keep the files open as long as they live."""
 
     def keys(self) -> list[str]:
         """The names, file by file and in the order of their bytes."""
-    def metadata(self) -> dict[str, str]: ...
-    def __getitem__(self, name: str, /) -> FileView: ...
+    def metadata(self) -> dict[str, str]:
+        """The texts that safetensors files have beside their tensors."""
+    def __getitem__(self, name: str, /) -> FileView:
+        """An array, as a view that reads what it needs. One of an npz file is read once before, for its checksum."""
     def __contains__(self, name: object, /) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
-    def __enter__(self) -> SafeTensors: ...
+    def __enter__(self) -> ArrayFile: ...
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
     ) -> bool: ...
@@ -524,8 +526,8 @@ def open_ipc_array(
     offset: int = 0,
 ) -> IpcArrayHandle: ...
 def open(path: str | PathLike[str]) -> Any:
-    """Opens a file of arrays by its name's ending, and checks its header. An npy file is a ``FileView``; a safetensors file, or an
-    index of several (``model.safetensors.index.json``), is a ``SafeTensors``."""
+    """Opens a file of arrays by its name's ending, and checks its header. An npy file is a ``FileView``; an npz file, a safetensors
+    file, or an index of several (``model.safetensors.index.json``), is an ``ArrayFile``."""
 
 def load(
     path: str | PathLike[str],
@@ -533,16 +535,16 @@ def load(
     stream: _StreamOrNone = None,
     only: Sequence[str] | Callable[[str], object] | None = None,
 ) -> Any:
-    """Reads a file of arrays to a device: an npy file as a ``DeviceNDArray``, a safetensors file or an index of several as a
-    dictionary of them by name, in one pass where they lie near each other. ``only`` chooses tensors, by a list of names or a function
-    of a name. With a stream all has been read on return, and the copies are in its order."""
+    """Reads a file of arrays to a device: an npy file as a ``DeviceNDArray``; an npz file, a safetensors file or an index of several
+    as a dictionary of them by name, tensors in one pass where they lie near each other. ``only`` chooses arrays, by a list of names or
+    a function of a name. With a stream all has been read on return, and the copies are in its order."""
 
 def save(
     path: str | PathLike[str], arrays: DeviceNDArray | _HasInterface | dict[str, Any], metadata: dict[str, str] | None = None,
     dtypes: dict[str, str] | None = None
 ) -> None:
-    """Writes arrays of devices: one to an npy file, a dictionary by name to a safetensors file, with texts as ``metadata``, and
-    ``dtypes`` by name where bytes are something else (``F8_E4M3``). A file that is there is replaced when the new one is whole, and
+    """Writes arrays of devices: one to an npy file, a dictionary by name to an npz file (uncompressed) or a safetensors file, the
+    latter with texts as ``metadata``, and ``dtypes`` by name where bytes are something else (``F8_E4M3``). A file that is there is replaced when the new one is whole, and
     stays as it is after an error."""
 
 def is_cuda_array(obj: object) -> bool: ...

@@ -1,4 +1,4 @@
-//! Files of arrays: npy and safetensors.
+//! Files of arrays: npy, npz and safetensors.
 
 use crate::dtype::{each, with_type};
 use crate::{
@@ -33,13 +33,15 @@ use std::{
 #[derive(Clone, Copy)]
 enum Format {
     Npy,
+    Npz,
     SafeTensors,
     /// Which tensor is in which file.
     Index,
 }
 
-const ENDINGS: [(&str, Format); 3] = [
+const ENDINGS: [(&str, Format); 4] = [
     (".npy", Format::Npy),
+    (".npz", Format::Npz),
     (".safetensors", Format::SafeTensors),
     (".safetensors.index.json", Format::Index),
 ];
@@ -48,13 +50,13 @@ impl Format {
     fn of(path: &Path) -> PyResult<Self> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let found = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending.as_bytes()));
-        let text = "the name of the file ends in .npy, .safetensors or .safetensors.index.json";
+        let text = "the name of the file ends in .npy, .npz, .safetensors or .safetensors.index.json";
         found.map(|(_, format)| *format).ok_or_else(|| PyValueError::new_err(text))
     }
 }
 
-fn npy(py: Python<'_>, path: &Path) -> PyResult<FileView> {
-    let file = py.detach(|| files::npy_file(path)).map_err(raise)?;
+/// The array of an npy file, or of a member of an npz file.
+fn npy_view(file: &files::NpyFile) -> PyResult<FileView> {
     let named = file.element_type();
     let element = match (named.kind, named.bytes) {
         // NumPy has no name for it.
@@ -64,34 +66,50 @@ fn npy(py: Python<'_>, path: &Path) -> PyResult<FileView> {
     with_type!(element, FileView::new(file.array::<T, IxDyn>().map_err(raise)?, named.to_string()))
 }
 
-fn tensors(py: Python<'_>, path: &Path, format: Format) -> PyResult<files::SafeTensors> {
-    let open = || match format {
-        Format::Index => files::safetensors_index(path),
-        Format::Npy | Format::SafeTensors => files::safetensors(path),
-    };
-    py.detach(open).map_err(raise)
+fn npy(py: Python<'_>, path: &Path) -> PyResult<FileView> {
+    npy_view(&py.detach(|| files::npy_file(path)).map_err(raise)?)
 }
 
-/// The tensors of one or several safetensors files, by name. Nothing of them has been read.
-#[pyclass(frozen, module = "gpumem")]
-pub(crate) struct SafeTensors(Opened<files::SafeTensors>);
+/// What has arrays by name.
+enum Arrays {
+    Npz(files::Npz),
+    SafeTensors(files::SafeTensors),
+}
 
-#[pymethods]
-impl SafeTensors {
+impl Arrays {
+    fn open(py: Python<'_>, path: &Path, format: Format) -> PyResult<Self> {
+        let open = || match format {
+            Format::Npz => files::npz(path).map(Self::Npz),
+            Format::Index => files::safetensors_index(path).map(Self::SafeTensors),
+            Format::Npy | Format::SafeTensors => files::safetensors(path).map(Self::SafeTensors),
+        };
+        py.detach(open).map_err(raise)
+    }
+
     /// The names, file by file and in the order of their bytes.
-    fn keys(&self) -> PyResult<Vec<String>> {
-        Ok(self.0.get()?.tensors().map(|info| info.name().to_owned()).collect())
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Npz(npz) => npz.names().map(str::to_owned).collect(),
+            Self::SafeTensors(model) => model.tensors().map(|info| info.name().to_owned()).collect(),
+        }
     }
 
-    /// The texts that the files have beside their tensors.
-    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.0.get()?.metadata().into_pyobject(py)
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::Npz(npz) => npz.names().any(|other| other == name),
+            Self::SafeTensors(model) => model.info(name).is_some(),
+        }
     }
 
-    /// A tensor, as a view that reads what it needs.
-    fn __getitem__(&self, name: &str) -> PyResult<FileView> {
-        let model = self.0.get()?;
-        let Some(info) = model.info(name) else { return Err(PyKeyError::new_err(name.to_owned())) };
+    fn view(&self, py: Python<'_>, name: &str) -> PyResult<FileView> {
+        let none = || PyKeyError::new_err(name.to_owned());
+        let model = match self {
+            Self::Npz(_) if !self.has(name) => return Err(none()),
+            // It is read whole, for its checksum.
+            Self::Npz(npz) => return npy_view(&py.detach(|| npz.member(name)).map_err(raise)?),
+            Self::SafeTensors(model) => model,
+        };
+        let info = model.info(name).ok_or_else(none)?;
         let file_dtype = info.dtype().to_string();
         let Some(element) = info.dtype().element() else {
             let bytes = model.tensor_bytes(name).and_then(files::FileView::into_dimensionality);
@@ -99,14 +117,39 @@ impl SafeTensors {
         };
         with_type!(element, FileView::new(model.tensor::<T, IxDyn>(name).map_err(raise)?, file_dtype))
     }
+}
+
+/// The arrays of an npz file, or of one or several safetensors files, by name. Nothing of them has been read.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct ArrayFile(Opened<Arrays>);
+
+#[pymethods]
+impl ArrayFile {
+    /// The names, file by file and in the order of their bytes.
+    fn keys(&self) -> PyResult<Vec<String>> {
+        Ok(self.0.get()?.names())
+    }
+
+    /// The texts that safetensors files have beside their tensors.
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &*self.0.get()? {
+            Arrays::Npz(_) => Ok(PyDict::new(py)),
+            Arrays::SafeTensors(model) => model.metadata().into_pyobject(py),
+        }
+    }
+
+    /// An array, as a view that reads what it needs.
+    fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<FileView> {
+        self.0.get()?.view(py, name)
+    }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let model = self.0.get()?;
-        Ok(name.extract().is_ok_and(|name| model.info(name).is_some()))
+        let arrays = self.0.get()?;
+        Ok(name.extract().is_ok_and(|name| arrays.has(name)))
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        Ok(self.0.get()?.len())
+        Ok(self.keys()?.len())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
@@ -117,7 +160,7 @@ impl SafeTensors {
         slf
     }
 
-    /// Closes the files. Views of their tensors keep them open as long as they live.
+    /// Closes the files. Views of their arrays keep them open as long as they live.
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
         self.0.close();
@@ -125,26 +168,26 @@ impl SafeTensors {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("<gpumem.SafeTensors of {} tensors>", self.0.get()?.len()))
+        Ok(format!("<gpumem.ArrayFile of {} arrays>", self.__len__()?))
     }
 }
 
-/// Opens a file of arrays by its name's ending, and checks its header: an npy file is a `FileView`, a safetensors file or an index of
-/// several (`model.safetensors.index.json`) a `SafeTensors`.
+/// Opens a file of arrays by its name's ending, and checks its header: an npy file is a `FileView`; an npz file, a safetensors file or an
+/// index of several (`model.safetensors.index.json`) is an `ArrayFile`.
 #[pyfunction]
 pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     match Format::of(&path)? {
         Format::Npy => Ok(Bound::new(py, npy(py, &path)?)?.into_any()),
         format => {
-            let model = Arc::new(tensors(py, &path, format)?);
-            Ok(Bound::new(py, SafeTensors(Opened::new(model)))?.into_any())
+            let arrays = Arc::new(Arrays::open(py, &path, format)?);
+            Ok(Bound::new(py, ArrayFile(Opened::new(arrays)))?.into_any())
         }
     }
 }
 
-/// Reads a file of arrays to a device: an npy file as an array, a safetensors file or an index of several as a dictionary of arrays by
-/// name, in one pass where they lie near each other. `only` chooses tensors, by a list of names or a function of a name. With a stream
-/// all has been read on return, and the copies are in its order.
+/// Reads a file of arrays to a device: an npy file as an array; an npz file, a safetensors file or an index of several as a dictionary of
+/// arrays by name, tensors in one pass where they lie near each other. `only` chooses arrays, by a list of names or a function of a name.
+/// With a stream all has been read on return, and the copies are in its order.
 #[pyfunction]
 #[pyo3(signature = (path, device=None, stream=None, only=None))]
 pub(crate) fn load<'py>(
@@ -163,19 +206,29 @@ pub(crate) fn load<'py>(
         let array = npy(py, &path)?.copy_to(py, stream.as_ref(), &device)?;
         return Ok(Bound::new(py, array)?.into_any());
     }
-    let model = tensors(py, &path, format)?;
-    let chosen = chosen(&model, only)?;
-    let is_chosen = |info: &TensorInfo| chosen.as_ref().is_none_or(|names| names.contains(info.name()));
+    let file = Arrays::open(py, &path, format)?;
+    let chosen = chosen(&file, only)?;
+    let is_chosen = |name: &str| chosen.as_ref().is_none_or(|names| names.contains(name));
+    let arrays = PyDict::new(py);
+    let model = match &file {
+        Arrays::SafeTensors(model) => model,
+        Arrays::Npz(_) => {
+            for name in file.names().into_iter().filter(|name| is_chosen(name)) {
+                let array = file.view(py, &name)?.copy_to(py, stream.as_ref(), &device)?;
+                arrays.set_item(name, array)?;
+            }
+            return Ok(arrays.into_any());
+        }
+    };
     // Without a stream all is done on return, or failed.
     let (on, wait) = match stream {
         Some(stream) => (stream.0, None),
         None => (device.stream().map_err(raise)?, Some(may_wait("load")?)),
     };
-    let mut loaded = py.detach(|| model.load(&on, is_chosen)).map_err(raise)?;
+    let mut loaded = py.detach(|| model.load(&on, |info| is_chosen(info.name()))).map_err(raise)?;
     if let Some(wait) = wait {
         wait.for_stream(py, &on)?;
     }
-    let arrays = PyDict::new(py);
     let infos: Vec<TensorInfo> = loaded.tensors().cloned().collect();
     for info in infos {
         let name = info.name();
@@ -191,18 +244,18 @@ pub(crate) fn load<'py>(
 }
 
 /// The names that a list or a function chooses; `None` for all.
-fn chosen(model: &files::SafeTensors, only: Option<&Bound<'_, PyAny>>) -> PyResult<Option<HashSet<String>>> {
+fn chosen(file: &Arrays, only: Option<&Bound<'_, PyAny>>) -> PyResult<Option<HashSet<String>>> {
     let Some(only) = only else { return Ok(None) };
     let mut names = HashSet::new();
     if only.is_callable() {
-        for info in model.tensors() {
-            if only.call1((info.name(),))?.is_truthy()? {
-                names.insert(info.name().to_owned());
+        for name in file.names() {
+            if only.call1((&name,))?.is_truthy()? {
+                names.insert(name);
             }
         }
     } else {
         for name in only.extract::<Listed<String>>()?.0 {
-            if model.info(&name).is_none() {
+            if !file.has(&name) {
                 return Err(PyKeyError::new_err(name));
             }
             names.insert(name);
@@ -211,9 +264,9 @@ fn chosen(model: &files::SafeTensors, only: Option<&Bound<'_, PyAny>>) -> PyResu
     Ok(Some(names))
 }
 
-/// Writes arrays of devices to a file, by its name's ending: one to an npy file, a dictionary of arrays by name to a safetensors file,
-/// with texts as `metadata`, and `dtypes` by name where bytes are something else (`F8_E4M3`). A file that is there is replaced when the
-/// new one is whole, and stays as it is after an error.
+/// Writes arrays of devices to a file, by its name's ending: one to an npy file, a dictionary of arrays by name to an npz file
+/// (uncompressed) or a safetensors file, the latter with texts as `metadata`, and `dtypes` by name where bytes are something else
+/// (`F8_E4M3`). A file that is there is replaced when the new one is whole, and stays as it is after an error.
 #[pyfunction]
 #[pyo3(signature = (path, arrays, metadata=None, dtypes=None))]
 pub(crate) fn save(
@@ -224,12 +277,22 @@ pub(crate) fn save(
     dtypes: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     match Format::of(&path)? {
-        Format::Npy if metadata.is_some() || dtypes.is_some() => {
-            Err(PyValueError::new_err("an npy file has no metadata, and the dtype of its array"))
+        Format::Npy | Format::Npz if metadata.is_some() || dtypes.is_some() => {
+            Err(PyValueError::new_err("npy and npz files have no metadata, and the dtypes of their arrays"))
         }
         Format::Npy => {
             let array = to_save(arrays)?;
             each!(&array.get().elements, array => py.detach(|| files::save_npy(&path, array)).map_err(raise))
+        }
+        Format::Npz => {
+            let named = entries(arrays, to_save)?;
+            let named: Vec<(&str, &Elements)> =
+                named.iter().map(|(name, array)| (&**name, &array.get().elements)).collect();
+            py.detach(|| {
+                let arrays = named.into_iter().map(|(name, elements)| each!(elements, array => files::named(name, array)));
+                files::save_npz(&path, &arrays.collect::<Vec<_>>())
+            })
+            .map_err(raise)
         }
         Format::SafeTensors => {
             // Code of the caller may run until all is here.

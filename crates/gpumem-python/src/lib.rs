@@ -53,7 +53,7 @@ mod module {
         error::GpuMemError,
         event::{Event, event, event_elapsed_time},
         file_view::FileView,
-        files::{SafeTensors, load, open, save},
+        files::{ArrayFile, load, open, save},
         gpus::{current_context, is_available},
         graph::{Graph, record},
         interchange::{as_cuda_array, from_dlpack, is_cuda_array},

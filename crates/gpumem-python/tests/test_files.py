@@ -1,4 +1,4 @@
-"""Arrays in npy and safetensors files, against NumPy and a reader of a few lines. On the device `GPUMEM_TEST_DEVICE`, or the host."""
+"""Arrays in npy, npz and safetensors files, against NumPy and a reader of a few lines. On the device `GPUMEM_TEST_DEVICE`, or the host."""
 
 import gc
 import json
@@ -367,7 +367,7 @@ def test_the_lock_is_free_meanwhile(tmp_path, kind):
 
 
 def test_what_the_system_refuses(tmp_path):
-    for name in "x.npy", "m.safetensors", "m.safetensors.index.json":
+    for name in "x.npy", "x.npz", "m.safetensors", "m.safetensors.index.json":
         path = tmp_path / name
         for call in gpumem.load, gpumem.open:
             with pytest.raises(FileNotFoundError) as found:
@@ -380,7 +380,7 @@ def test_what_the_system_refuses(tmp_path):
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises(ValueError, match="no regular file"):
         gpumem.load(tmp_path / "folder.npy")
-    for path in "x.npz", "x", "", "x.npy.gz", "npy", "m.index.json":
+    for path in "x.zip", "x", "", "x.npy.gz", "npy", "m.index.json":
         for call in gpumem.load, gpumem.open, lambda path: gpumem.save(path, array):
             with pytest.raises(ValueError, match="the name of the file ends in"):
                 call(path)
@@ -568,3 +568,65 @@ def test_a_key_that_closes_the_view(tmp_path):
     equal(view[Closes(), Closes() :].to_device(), values("f")[1, 1:])
     with pytest.raises(ValueError, match="closed"):
         view[0]
+
+
+@pytest.mark.parametrize("write_file", [np.savez, np.savez_compressed])
+def test_npz_files_of_numpy_are_loaded_and_opened(tmp_path, write_file):
+    arrays = {char: values(char) for char in TYPES} | {"f order": np.asfortranarray(values("f")), "none": np.zeros((0, 3)), "0d": np.float32(3)}
+    path = tmp_path / "x.npz"
+    write_file(path, **arrays)
+    loaded = gpumem.load(path)
+    assert list(loaded) == list(arrays)
+    for name, expected in arrays.items():
+        equal(loaded[name], np.asarray(expected))
+    assert list(gpumem.load(path, only=["i", "f order"])) == ["i", "f order"]
+    assert list(gpumem.load(path, only=lambda name: name == "d", stream=gpumem.stream())) == ["d"]
+    with gpumem.open(path) as file:
+        assert file.keys() == list(file) == list(arrays) and len(file) == len(arrays) and file.metadata() == {}
+        assert "f order" in file and "g" not in file and 3 not in file
+        view = file["f order"]
+        for wrong in "g", "f order.npy", "":
+            with pytest.raises(KeyError):
+                file[wrong]
+            with pytest.raises(KeyError):
+                gpumem.load(path, only=[wrong])
+    equal(gpumem.to_device(view[1:, ::-2]), arrays["f order"][1:, ::-2])
+    with pytest.raises(ValueError, match="closed"):
+        file["f order"]
+
+
+def test_npz_files_are_written_as_numpy_reads_them(tmp_path):
+    path = tmp_path / "x.npz"
+    arrays = {char: values(char) for char in TYPES} | {"größe/ü": values("d")[:, ::-2], "none": np.zeros((0, 3)), "0d": np.float32(3)}
+    gpumem.save(path, {name: gpumem.to_device(array) for name, array in arrays.items()})
+    with np.load(path) as found:
+        assert found.files == list(arrays)
+        for name, expected in arrays.items():
+            equal(found[name], np.asarray(expected))
+    for name, array in gpumem.load(path).items():
+        equal(array, np.asarray(arrays[name]))
+    before = path.read_bytes()
+    array = gpumem.to_device(values("f"))
+    for wrong, error in (
+        (lambda: gpumem.save(path, {"x": array}, metadata={"a": "b"}), ValueError),
+        (lambda: gpumem.save(path, {"x": array}, dtypes={"x": "F32"}), ValueError),
+        (lambda: gpumem.save(path, array), TypeError),
+        (lambda: gpumem.save(path, {"x": 3}), TypeError),
+        (lambda: gpumem.save(path, {3: array}), TypeError),
+        (lambda: gpumem.save(path, {"x" * 70_000: array}), ValueError),
+    ):
+        with pytest.raises(error):
+            wrong()
+        assert path.read_bytes() == before and os.listdir(tmp_path) == ["x.npz"]
+    gpumem.save(path, {})
+    assert np.load(path).files == [] and gpumem.load(path) == {}
+
+
+def test_a_changed_byte_of_an_npz_file_is_an_error(tmp_path):
+    path = tmp_path / "x.npz"
+    gpumem.save(path, {"x": gpumem.to_device(values("f"))})
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="checksum"):
+        gpumem.load(path)
