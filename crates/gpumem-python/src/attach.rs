@@ -3,7 +3,7 @@
 //! A thread that asks for Python's lock when Python has begun to end never gets it: it ends in the middle of its functions, or
 //! Python aborts. So Python does not begin to end while a thread is inside, and then lets no others in.
 
-use crate::wait::at_end;
+use crate::{device, wait::at_end};
 use gpumem_core::process::ProcessGuard;
 use pyo3::{ffi, prelude::*, types::PyDict};
 use std::{
@@ -63,6 +63,11 @@ impl Drop for Inside {
 /// if Python has ended.
 pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
     let inside = Inside::enter(code)?;
+    // The body of a graph runs in its call, and in the contexts of that.
+    let _outside = match code {
+        Code::KernelBody | Code::Callback => Some(device::outside()),
+        Code::GraphBody => None,
+    };
     // SAFETY: Python has not ended, and does not while the thread is inside.
     let is_of_library = unsafe { ffi::PyGILState_GetThisThreadState() }.is_null();
     Python::try_attach(|py| {

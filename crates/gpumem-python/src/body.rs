@@ -138,8 +138,9 @@ struct Seen {
 #[pymethods]
 impl Seen {
     #[getter]
-    fn __array_interface__(&self, py: Python<'_>) -> Py<PyDict> {
-        self.says.clone_ref(py)
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // What the caller does to it changes nothing here.
+        self.says.bind(py).copy()
     }
 }
 

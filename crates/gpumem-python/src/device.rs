@@ -50,6 +50,21 @@ impl Drop for Entered {
     }
 }
 
+/// The contexts of a thread that it is outside of until this is dropped.
+pub(crate) struct Outside(Vec<gpumem::Device>);
+
+/// Leaves all contexts of the thread for a while. A thread that waits runs bodies of kernels of others: which device a body finds must
+/// not depend on the thread, and what it enqueues does not belong to the graph that the thread records.
+pub(crate) fn outside() -> Outside {
+    Outside(ENTERED.try_with(RefCell::take).unwrap_or_default())
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = ENTERED.try_with(|entered| entered.replace(std::mem::take(&mut self.0)));
+    }
+}
+
 /// The device of calls that name none.
 pub(crate) fn current() -> PyResult<gpumem::Device> {
     if let Some(device) = innermost() {

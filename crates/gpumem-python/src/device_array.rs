@@ -8,7 +8,7 @@ use crate::{
     error::{raise, raise_layout},
     kept::Kept,
 };
-use gpumem::{AnyBackend, Layout, Loan, ndarray::IxDyn};
+use gpumem::{AnyBackend, ArraySpec, Layout, Loan, ndarray::IxDyn};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -110,10 +110,31 @@ impl DeviceNDArray {
 
     /// A copy on the device of a stream.
     pub(crate) fn copy_on(&self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<Self> {
+        let spec = match self.copies_keep_bytes() {
+            true => None,
+            false => {
+                let held = self.dtype.held_layout(&self.layout()?.like())?;
+                Some(ArraySpec::new(IxDyn(held.shape())).strides(held.strides()))
+            }
+        };
         let elements = each!(&self.elements, array => {
-            py.detach(|| stream.to_device(array)).map(|array| hold(&array))
+            py.detach(|| match spec {
+                None => stream.to_device(array),
+                Some(spec) => {
+                    let mut copy = stream.device_array(spec)?;
+                    stream.copy_to_device(&mut copy, array)?;
+                    Ok(copy)
+                }
+            })
+            .map(|array| hold(&array))
         });
         Self::copied(py, elements.map_err(raise)?, self.dtype.clone_ref(py))
+    }
+
+    /// Whether a copy that the library lays out has the bytes of each element side by side. It puts the axis of a broadcast innermost, as
+    /// NumPy does, and with elements that are held as bytes that would be within each.
+    pub(crate) fn copies_keep_bytes(&self) -> bool {
+        each!(&self.elements, array => self.dtype.layout(&array.layout().like()).is_ok())
     }
 
     /// A new array: elements that were not aligned are so now.

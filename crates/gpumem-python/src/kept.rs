@@ -6,7 +6,7 @@ use std::{cell::Cell, mem::ManuallyDrop, ops::Deref};
 /// An object that one of the extension's keeps: every field of a class, and what the library is given to hold, is one of these.
 ///
 /// The last use of an object drops what it keeps, which drops what that keeps: a program can make such a chain longer than any stack is
-/// deep. So an object that is dropped inside the drop of another one waits until that is over.
+/// deep. So from [`MOST_NESTED`] drops within each other on, an object waits until the outermost is over, as in Python's own containers.
 pub(crate) struct Kept<T = PyAny>(ManuallyDrop<Py<T>>);
 
 impl<T> From<Py<T>> for Kept<T> {
@@ -27,17 +27,21 @@ impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         // SAFETY: it is taken here only, and `self` is not used again.
         let own = unsafe { ManuallyDrop::take(&mut self.0) };
-        drop_alone(own.into_any());
+        drop_nested(own.into_any());
     }
 }
 
+/// The number of Python's own containers.
+const MOST_NESTED: u32 = 50;
+
 thread_local! {
-    static IS_DROPPING: Cell<bool> = const { Cell::new(false) };
+    /// How many drops are within each other on the thread.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
     static LATER: Cell<Vec<Py<PyAny>>> = const { Cell::new(Vec::new()) };
 }
 
-/// Drops an object when no other one is being dropped on the thread: now, or in the loop of the outermost call.
-fn drop_alone(object: Py<PyAny>) {
+/// Drops an object: now, or where too many drops are within each other, in the loop of the outermost call.
+fn drop_nested(object: Py<PyAny>) {
     fn with_later<R>(body: impl FnOnce(&mut Vec<Py<PyAny>>) -> R) -> Option<R> {
         // At the end of the thread the list may be gone.
         let done = LATER.try_with(|list| {
@@ -48,13 +52,17 @@ fn drop_alone(object: Py<PyAny>) {
         });
         done.ok()
     }
-    if IS_DROPPING.replace(true) {
+    let depth = DEPTH.get();
+    if depth >= MOST_NESTED {
         with_later(|later| later.push(object));
         return;
     }
+    DEPTH.set(depth + 1);
     drop(object);
-    while let Some(next) = with_later(Vec::pop).flatten() {
-        drop(next);
+    if depth == 0 {
+        while let Some(next) = with_later(Vec::pop).flatten() {
+            drop(next);
+        }
     }
-    IS_DROPPING.set(false);
+    DEPTH.set(depth);
 }

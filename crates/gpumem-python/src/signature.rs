@@ -139,10 +139,19 @@ fn squeeze(text: &str) -> String {
 /// The source without its comments.
 fn without_comments(source: &str) -> String {
     let (mut out, mut rest) = (String::new(), source);
-    while let Some(at) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
+    while let Some(at) = rest.find('/') {
+        let (end, skip) = match rest.as_bytes().get(at + 1) {
+            Some(b'/') => ("\n", 0),
+            Some(b'*') => ("*/", 2),
+            _ => {
+                let (before, after) = rest.split_at(at + 1);
+                out.push_str(before);
+                rest = after;
+                continue;
+            }
+        };
         out.push_str(&rest[..at]);
         out.push(' ');
-        let (end, skip) = if rest[at..].starts_with("//") { ("\n", 0) } else { ("*/", 2) };
         rest = rest[at + 2..].find(end).map_or("", |found| &rest[at + 2 + found + skip..]);
     }
     out + rest

@@ -92,6 +92,9 @@ impl Stream {
     fn copy_to_host(&self, py: Python<'_>, ary: &Bound<'_, DeviceNDArray>) -> PyResult<HostNDArray> {
         let ary = ary.get();
         given(Some(GivenStream(Some(self.clone()))), &ary.device()?.0)?;
+        if !ary.copies_keep_bytes() {
+            return self.copy_to_host(py, &Bound::new(py, ary.copy_on(py, &self.0)?)?);
+        }
         let dtype = ary.dtype.clone_ref(py).with_alignment(true);
         if ary.dtype.is_unaligned() {
             let bytes = ary.bytes_of_elements()?;

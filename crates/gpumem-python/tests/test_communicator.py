@@ -223,6 +223,25 @@ def test_a_rank_that_only_sends_is_told_that_no_rank_received():
         sender.synchronize()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rank: rank.broadcast(np.ones(4), root=0),
+        lambda rank: rank.all_reduce(np.ones(0)),
+        lambda rank: rank.receive(np.ones(0), 1),
+        lambda rank: rank.scatter(np.ones(0), np.ones(0), root=0),
+    ],
+    ids=["broadcast", "all_reduce of none", "receive of none", "scatter of none"],
+)
+def test_a_rank_that_nobody_answers_is_told_whatever_it_gives(call):
+    rank, _silent = ranks(2, timeout=0.3)
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        call(rank)
+    rank, _silent = ranks(2, timeout=0.3)
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"), rank.group() as group:
+        call(group)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_waiting_is_interrupted_by_the_keyboard():
     code = """

@@ -826,3 +826,31 @@ def test_graphs_leave_no_memory():
     for _ in range(100):
         cycle()
     assert held() == before
+
+
+def test_bodies_of_kernels_are_outside_of_the_contexts_of_the_thread_that_runs_them():
+    """A thread that waits runs bodies of work that is pending: those of others, while it records."""
+    seen, fills = [], gpumem.compile("GPUMEM_KERNEL fills(slice<float> x) { }", host=lambda x: x.fill(1))
+
+    def body(x):
+        own = gpumem.device_array(4, "f4")
+        fills[1, 1, gpumem.stream()](own)
+        seen.append((repr(gpumem.get_current_device()), own))
+
+    kernel = gpumem.compile("GPUMEM_KERNEL looks(slice<float> x) { }", host=body)
+    stream, array = gpumem.stream(), gpumem.to_device(np.zeros(4, "f4"))
+    other = gpumem.Device("host:1")
+
+    def records(stream_of_graph, y):
+        array.copy_to_host()
+        with other:
+            array.copy_to_host()
+
+    for _ in range(20):
+        kernel[1, 1, stream](array)
+    graph = gpumem.record(records, gpumem.to_device(np.zeros(4, "f4")))
+    stream.synchronize()
+    gpumem.synchronize()
+    assert len(seen) == 20 and len({device for device, _ in seen}) == 1
+    assert all((own.copy_to_host() == 1).all() for _, own in seen)
+    assert graph.report().launches == 0

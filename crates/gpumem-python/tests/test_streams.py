@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -90,6 +91,23 @@ def test_what_callbacks_raise_is_told(monkeypatch):
     stream.add_callback(lambda *_: stream.synchronize())
     stream.synchronize()
     assert "ZeroDivisionError" in told[0] and "callback" in told[1]
+
+
+def test_a_callback_that_recurses_for_ever_is_an_error_of_python():
+    # By way of NumPy each level takes more of the stack than by way of Python alone.
+    program = """
+import sys
+import gpumem, numpy as np
+gpumem.select_device("host")
+def recurse(n):
+    return np.frompyfunc(recurse, 1, 1)(n)
+sys.unraisablehook = lambda unraisable: print(unraisable.exc_type.__name__)
+stream = gpumem.stream()
+stream.add_callback(lambda *_: recurse(0))
+stream.synchronize()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "RecursionError" in done.stdout, (done.returncode, done.stdout, done.stderr)
 
 
 def test_callbacks_learn_what_went_wrong():
@@ -288,3 +306,27 @@ def test_a_launch_that_waits_tells_its_own_failure():
     assert not out.any()
     with pytest.raises(gpumem.GpuMemError, match="its own"):
         stream.synchronize()
+
+
+@pytest.mark.parametrize("dtype", ["S3", "U2", [("a", "f4"), ("b", "u1")]])
+def test_a_broadcast_of_records_is_copied_whole(dtype):
+    values = np.array([1, 2], dtype="u1").astype(dtype) if isinstance(dtype, str) else np.array([(1, 2), (3, 4)], dtype)
+    stream, array = gpumem.stream(), gpumem.to_device(values)
+    for shape, axes in (((3, 2), None), ((2, 3), True)):
+        expected = np.broadcast_to(values[:, None] if axes else values, shape)
+        view = (array.reshape(2, 1) if axes else array).broadcast_to(shape)
+        copies = [stream.copy_to_host(view), view.copy_to_host(), gpumem.to_device(view, stream=stream).copy_to_host()]
+        graph = gpumem.record(lambda stream, view: stream.copy_to_host(view.broadcast_to((2, *shape))), view)
+        stream.synchronize()
+        for copy in copies:
+            np.testing.assert_array_equal(np.asarray(copy), expected)
+        np.testing.assert_array_equal(np.asarray(graph(view)), np.broadcast_to(expected, (2, *shape)))
+
+
+def test_a_broadcast_of_a_packed_field_is_copied_whole():
+    records = np.array([(1, 2.5), (3, 4.5)], np.dtype([("a", "u1"), ("b", "f4")]))
+    stream, field = gpumem.stream(), gpumem.to_device(records)["b"]
+    expected = np.broadcast_to(records["b"], (3, 2))
+    copy = stream.copy_to_host(field.broadcast_to((3, 2)))
+    stream.synchronize()
+    np.testing.assert_array_equal(np.asarray(copy), expected)

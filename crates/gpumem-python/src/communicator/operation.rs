@@ -92,11 +92,6 @@ impl Operation {
         self.source.iter().chain(&self.destination).any(RankArray::is_of_host)
     }
 
-    /// Whether it writes an array of this rank.
-    pub(super) fn has_destination(&self) -> bool {
-        self.destination.is_some()
-    }
-
     /// Copies the result to the array of the host.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         self.destination.as_ref().map_or(Ok(()), |destination| destination.copy_back(py))

@@ -40,9 +40,9 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
     for (part, before) in parts.iter().zip(before) {
         let (Some(wait), Some(before)) = (part.waits(), before) else { continue };
         let after = wait.for_work(py, &part.stream)?;
-        // No array of the caller's tells how the others have ended.
-        let is_untold = |operation: &Operation| operation.is_of_host() && !operation.has_destination();
-        if part.operations.iter().any(is_untold) && before.query().is_ok() {
+        // The caller's arrays do not tell how all of it has ended: what is only sent has none, nor has what has no elements. A failure
+        // from before is told by whoever waits for that.
+        if before.query().is_ok() {
             wait.for_event(py, &after)?;
         }
     }
