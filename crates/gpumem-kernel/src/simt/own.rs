@@ -193,6 +193,42 @@ macro_rules! own {
         }
     )*};
 }
+/// An index that no value is. With a second type of indices rustc tells what [`Load`] and [`Store`] say of a wrong one, instead of
+/// that it is no `OwnId`.
+enum NoIndex {}
+
+impl SealedPosition for NoIndex {}
+
+macro_rules! no_index {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        #[doc(hidden)]
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, $($generics)*> Load<NoIndex> for $type {
+            type Elem = T;
+
+            fn load(&self, at: NoIndex) -> T {
+                match at {}
+            }
+        }
+
+        #[doc(hidden)]
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, $($generics)*> Store<NoIndex> for $type {
+            fn store(&self, at: NoIndex, _: T) {
+                match at {}
+            }
+
+            fn store_part<F: Pod>(&self, at: NoIndex, _: impl FnOnce(&mut T) -> &mut F, _: F) {
+                match at {}
+            }
+        }
+    )*};
+}
+no_index! {
+    [] Own<T>;
+    [const N: usize] OwnView<T, N>;
+}
+
 own! {
     [] Own<T>, OwnId<'_, 1>, at => at.0[0];
     [const N: usize] OwnView<T, N>, OwnId<'_, N>, at => at;
