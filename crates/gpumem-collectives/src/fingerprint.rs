@@ -311,6 +311,23 @@ mod tests {
         assert_eq!(why.to_string(), "rank 6 did not take part: it uses another version of gpumem");
     }
 
+    /// Two structures of one function have one name. Processes know the types by nothing else.
+    #[test]
+    fn elements_of_one_name_and_of_two_sizes_differ_between_processes() {
+        let of = |bytes| {
+            let mut said = Fingerprint::new(&Call::new::<u8>(Kind::AllGather, 3), Vec::new());
+            said.element.1 = bytes;
+            said
+        };
+        let (wide, narrow) = (of(8), of(1));
+        let said = [wide.to_bytes(2), narrow.to_bytes(2)];
+        let told =
+            |one: usize, other: usize| disagreement_of_bytes(&[0, 1], &[&said[one], &said[other]], 2, 0);
+        assert!(matches!(told(0, 1), Some(CollectiveCause::Mismatch { .. })), "{:?}", told(0, 1));
+        assert_eq!(told(0, 0), None);
+        assert_ne!(wide.digest(false), narrow.digest(false));
+    }
+
     #[test]
     fn bytes_of_another_version_are_refused() {
         let mut bytes = Fingerprint::new(&sum(1), Vec::new()).to_bytes(2);
