@@ -5,7 +5,7 @@ use anyhow::Result;
 
 /// The packages whose tests AddressSanitizer watches by night: those that touch memory of the host through pointers.
 pub(crate) const ASAN_NIGHTLY: &[&str] =
-    &["gpumem-host", "gpumem-runtime", "gpumem-memory", "gpumem-kernel", "gpumem"];
+    &["gpumem-host", "gpumem-runtime", "gpumem-memory", "gpumem-kernel", "gpumem-collectives", "gpumem"];
 
 /// Tests of safe code that once was unsound, which are watched for every change: a package and the arguments that choose its
 /// test.
@@ -71,5 +71,7 @@ pub(crate) fn address_sanitizer(workspace: &Workspace) -> Shell<'_> {
         .env("GPUMEM_HIPRTC", "off")
         // NVIDIA's opens a library in its own folder, where the sanitizer's dlopen does not look.
         .env("GPUMEM_NVRTC", "off")
+        // Its launcher ends programs that are slow.
+        .env("GPUMEM_MPI", "")
         .env("CARGO_TARGET_DIR", workspace.target("asan"))
 }
