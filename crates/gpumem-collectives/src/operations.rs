@@ -30,9 +30,12 @@ enum Blocks {
 ///   missing at the root, and numbers of rows that do not add up to the length of the first axis;
 /// * [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) if the stream or an array belongs to another device;
 /// * [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for a source that failed work was to write;
-/// * [`Collective`](gpumem_core::ErrorKind::Collective) if the operation cannot succeed, as far as that is known already.
+/// * [`Collective`](gpumem_core::ErrorKind::Collective) if the operation cannot succeed, as far as that is known already;
+/// * [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no room for a packed copy of an array that is not contiguous. The
+///   communicator has ended then: the other ranks call the operation, and each gets an error.
 ///
-/// In a group, the last three may also be errors of the group.
+/// In a group, the third, fourth and fifth may also be errors of the group. A refused call is not counted: what one rank alone has called
+/// wrongly, the others must not call.
 ///
 /// On the stream of a recording of a graph they are written down, and each launch calls them. Arrays from outside of it are
 /// [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable) there.
@@ -104,15 +107,15 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         }
         let count = source.shape().or(shape).unwrap_or_default().iter().product();
         let call = Call::new::<T>(Kind::Reduce { root }, count).computing::<T, R>(reduction);
-        let from = source.pack(self.stream, operation)?;
+        let from = self.packed(source.pack(self.stream, operation))?;
         match destination {
             Some(array) if is_root => {
-                let to = pack::destination(self.stream, operation, array, in_place)?;
+                let to = self.packed(pack::destination(self.stream, operation, array, in_place))?;
                 let from = from.unwrap_or_else(|| to.0.clone());
                 self.add(call, Some(from), Some(to), in_place)
             }
             Some(array) => {
-                let from = pack::source(self.stream, operation, &array)?.into_owned();
+                let from = self.packed(pack::source(self.stream, operation, &array))?.into_owned();
                 self.add(call, Some(from), None, false)
             }
             None => self.add(call, from, None, false),
@@ -149,10 +152,10 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         self.check_rank(operation, root)?;
         let call = Call::new::<M::Elem>(Kind::Broadcast { root }, array.len());
         if self.communicator.rank() == root {
-            let from = pack::source(self.stream, operation, array)?;
+            let from = self.packed(pack::source(self.stream, operation, array))?;
             return self.add(call, Some(from), None, false);
         }
-        let to = pack::destination_of(self.stream, operation, array, false)?;
+        let to = self.packed(pack::destination_of(self.stream, operation, array, false))?;
         self.add(call, None, Some(to), false)
     }
 
@@ -217,8 +220,9 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         let rank = self.communicator.rank();
         let own = [&rows[rank..=rank], &destination.shape()[1..]].concat();
         check_equal(self.stream, operation, source.shape(), &own)?;
-        let from = pack::source(self.stream, operation, source)?;
-        let (to, mut unpack) = pack::destination_of(self.stream, operation, destination, false)?;
+        let from = self.packed(pack::source(self.stream, operation, source))?;
+        let (to, mut unpack) =
+            self.packed(pack::destination_of(self.stream, operation, destination, false))?;
         let mut before = 0;
         for (root, rows) in rows.iter().enumerate() {
             let call = Call::new::<S::Elem>(Kind::Broadcast { root }, rows * row);
@@ -301,8 +305,8 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         let bytes = |rows: &[usize]| rows.iter().map(|rows| rows * row * size_of::<S::Elem>()).collect();
         let kind = Kind::AllToAllV { send: bytes(sent), receive: bytes(received) };
         let call = Call::new::<S::Elem>(kind, source.len());
-        let from = pack::source(self.stream, operation, source)?;
-        let to = pack::destination_of(self.stream, operation, destination, false)?;
+        let from = self.packed(pack::source(self.stream, operation, source))?;
+        let to = self.packed(pack::destination_of(self.stream, operation, destination, false))?;
         self.add(call, Some(from), Some(to), false)
     }
 
@@ -328,9 +332,9 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
             check_whole(self.stream, operation, (destination.shape(), source.shape()), self.size())?;
         }
         let call = Call::new::<S::Elem>(Kind::Gather { root }, source.len());
-        let from = pack::source(self.stream, operation, source)?;
-        let to =
-            destination.map(|view| pack::destination(self.stream, operation, view, false)).transpose()?;
+        let from = self.packed(pack::source(self.stream, operation, source))?;
+        let to = destination.map(|view| pack::destination(self.stream, operation, view, false));
+        let to = self.packed(to.transpose())?;
         self.add(call, Some(from), to, false)
     }
 
@@ -355,10 +359,9 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
             check_whole(self.stream, operation, (source.shape(), destination.shape()), self.size())?;
         }
         let call = Call::new::<M::Elem>(Kind::Scatter { root }, destination.len());
-        let from = source
-            .map(|view| pack::source(self.stream, operation, &view).map(Place::into_owned))
-            .transpose()?;
-        let to = pack::destination_of(self.stream, operation, destination, false)?;
+        let from = source.map(|view| pack::source(self.stream, operation, &view).map(Place::into_owned));
+        let from = self.packed(from.transpose())?;
+        let to = self.packed(pack::destination_of(self.stream, operation, destination, false))?;
         self.add(call, from, Some(to), false)
     }
 
@@ -375,7 +378,7 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
     {
         self.check_peer("send", to)?;
         let call = Call::new::<S::Elem>(Kind::Send { to }, source.len());
-        let from = pack::source(self.stream, "send", source)?;
+        let from = self.packed(pack::source(self.stream, "send", source))?;
         self.add(call, Some(from), None, false)
     }
 
@@ -390,7 +393,7 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
     {
         self.check_peer("receive", from)?;
         let call = Call::new::<M::Elem>(Kind::Receive { from }, destination.len());
-        let to = pack::destination_of(self.stream, "receive", destination, false)?;
+        let to = self.packed(pack::destination_of(self.stream, "receive", destination, false))?;
         self.add(call, None, Some(to), false)
     }
 
@@ -432,8 +435,8 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         let is_block = matches!(blocks, Blocks::None) || matches!(blocks, Blocks::OfSource) && !in_place;
         let count = if is_block { destination.len() } else { destination.len() / size };
         let call = Call { computation, ..Call::new::<M::Elem>(kind, count) };
-        let from = source.pack(stream, operation)?;
-        let (to, unpack) = pack::destination_of(stream, operation, destination, in_place)?;
+        let from = self.packed(source.pack(stream, operation))?;
+        let (to, unpack) = self.packed(pack::destination_of(stream, operation, destination, in_place))?;
         let own = || to.part(self.communicator.rank() * call.bytes(), call.bytes());
         let (from, to) = match (from, blocks) {
             (Some(from), _) => (from, to),
@@ -442,6 +445,16 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
             (None, _) => (to.clone(), to),
         };
         self.add(call, Some(from), Some((to, unpack)), in_place)
+    }
+
+    /// Ends the communicator where there is no memory to pack an array. Whether there is differs from rank to rank: the others call
+    /// the operation all the same, and would meet the next one of this rank.
+    fn packed<T>(&self, packed: Result<T>) -> Result<T> {
+        packed.inspect_err(|error| {
+            if error.is_out_of_memory() {
+                self.communicator.abort();
+            }
+        })
     }
 
     /// The array that only some ranks have: it is required there, and left out elsewhere.

@@ -10,8 +10,14 @@ mod failed_groups;
 use common::*;
 use gpumem_collectives::{CollectiveCause, Communicator, CommunicatorId, InPlace, Max, Options, Sum};
 use gpumem_core::ErrorKind;
+use gpumem_core::MemoryKind;
 use gpumem_host::{HostOptions, Injection, Operation};
-use std::time::{Duration, Instant};
+use gpumem_runtime::memory::LimitingResource;
+use ndarray::s;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 #[test]
 fn a_disagreement_names_the_ranks_on_every_rank_and_moves_nothing() {
@@ -429,5 +435,30 @@ fn other_streams_wait_for_an_operation_and_its_array_only() {
         all[1].0.on(&all[1].1).all_reduce(InPlace, &mut theirs, Sum).unwrap();
         assert_eq!(copy.copy_to_host().unwrap().to_vec(), [11, 22]);
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [11, 22, 7, 7]);
+    }
+}
+
+#[test]
+fn a_rank_without_memory_for_a_call_does_not_meet_the_others_later() {
+    let devices = [devices(1, None).remove(0), devices(1, None).remove(0)];
+    let all = Communicator::all_with(&devices, &soon()).unwrap();
+    let streams = devices.each_ref().map(|device| device.stream().unwrap());
+    let mut arrays = streams.each_ref().map(|stream| stream.to_device(&[1_u32; 1 << 10]).unwrap());
+    let mut others = streams.each_ref().map(|stream| stream.to_device(&[100_u32; 4]).unwrap());
+    let full = devices[0].memory_resource(MemoryKind::Device).unwrap();
+    let full = LimitingResource::new(full, 0);
+    devices[0].set_memory_resource(MemoryKind::Device, Arc::new(full)).unwrap();
+    let mut refused = Vec::new();
+    for ((comm, stream), (array, other)) in all.iter().zip(&streams).zip(arrays.iter_mut().zip(&mut others)) {
+        // Every second element is packed first.
+        let half = comm.on(stream).all_reduce(InPlace, &mut array.slice_mut(s![..;2]).unwrap(), Sum);
+        // The program of the first rank goes on.
+        refused.push((half.err(), comm.on(stream).all_reduce(InPlace, other, Sum).err()));
+    }
+    assert!(refused[0].0.as_ref().is_some_and(gpumem_core::Error::is_out_of_memory));
+    // Nobody takes the sum of two calls for that of one: each call is refused, or its array tells.
+    for ((half, all), (array, other)) in refused.iter().zip(arrays.iter().zip(&others)) {
+        assert!(half.is_some() || array.copy_to_host().is_err());
+        assert!(all.is_some() || other.copy_to_host().is_err());
     }
 }
