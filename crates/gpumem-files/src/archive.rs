@@ -218,12 +218,19 @@ pub(crate) const MOST_NAME: usize = u16::MAX as usize;
 /// Bytes of the directory of members with these names, and of its end.
 pub(crate) fn directory_bytes<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
     let entries = names.map(|name| ENTRY as u64 + name.len() as u64 + 28);
-    entries.sum::<u64>() + END_64 + LOCATOR + END
+    match entries.sum() {
+        0 => END,
+        bytes => bytes + END_64 + LOCATOR + END,
+    }
 }
 
 /// The directory, which begins at `start`, and its end.
 pub(crate) fn new_directory(members: &[NewMember], start: u64) -> Vec<u8> {
     let mut directory: Vec<u8> = members.iter().flat_map(NewMember::entry).collect();
+    if members.is_empty() {
+        // Numbers in 64 bits would hide from some readers that it is an archive.
+        return record(b"PK\x05\x06", &[(0, 8), (0, 8), (0, 2)]);
+    }
     let (bytes, count) = (directory.len() as u64, members.len() as u64);
     let versions = [(44, 8), (VERSION, 2), (VERSION, 2), (0, 4), (0, 4)];
     let place = [(count, 8), (count, 8), (bytes, 8), (start, 8)];

@@ -154,7 +154,13 @@ pub(crate) fn to_device<'py>(
     }
     let (elements, dtype) = match crate::interchange::device_source(obj, None)? {
         Some(source) => {
-            let source = source.get();
+            let mut source = source.get();
+            let packed;
+            if !source.copies_keep_bytes() {
+                let own = source.device()?.0.default_stream().map_err(raise)?;
+                packed = source.copy_on(py, handle.as_ref().map_or(&own, |stream| &stream.0))?;
+                source = &packed;
+            }
             let elements = each!(&source.elements, from => {
                 let array = py.detach(|| match &handle {
                     Some(stream) => stream.0.to_device(from),

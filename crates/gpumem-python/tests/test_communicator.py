@@ -234,12 +234,17 @@ def test_a_rank_that_only_sends_is_told_that_no_rank_received():
     ids=["broadcast", "all_reduce of none", "receive of none", "scatter of none"],
 )
 def test_a_rank_that_nobody_answers_is_told_whatever_it_gives(call):
-    rank, _silent = ranks(2, timeout=0.3)
-    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
-        call(rank)
-    rank, _silent = ranks(2, timeout=0.3)
-    with pytest.raises(gpumem.GpuMemError, match="did not take part"), rank.group() as group:
-        call(group)
+    for in_group in False, True:
+        rank, _silent = ranks(2, timeout=0.3)
+        with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+            if in_group:
+                with rank.group() as group:
+                    call(group)
+            else:
+                call(rank)
+        # The stream has not told it yet.
+        with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+            rank.synchronize()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -10,6 +10,7 @@ use crate::{
     device::{Allocation, AllocationRef},
 };
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::ProcessGuard};
+use gpumem_memory::track::unique_id;
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -25,8 +26,8 @@ struct Table {
     lent: Mutex<BTreeMap<(u64, u64), Entry>>,
     /// How many entries there are: a program that lends nothing pays for one load.
     count: AtomicUsize,
-    /// Where memory of the host ends that arrays of the library have registered, by where it begins. No two overlap.
-    registered: Mutex<BTreeMap<u64, u64>>,
+    /// Where memory of the host ends that arrays of the library have registered, by where it begins and a number.
+    registered: Mutex<BTreeMap<(u64, u64), u64>>,
 }
 
 impl Table {
@@ -41,7 +42,7 @@ impl Table {
 
     /// Whether a registered array has some of these bytes.
     fn has_registered(&self, first: u64, end: u64) -> bool {
-        self.registered.lock().range(..end).next_back().is_some_and(|(_, last)| *last > first)
+        self.registered.lock().range(..(end, 0)).any(|(_, last)| *last > first)
     }
 }
 
@@ -133,27 +134,24 @@ pub(crate) fn is_lent<B: Backend>(memory: &Allocation<B>) -> bool {
     places(memory).any(|(start, _)| lent.contains_key(&(start, memory.id())))
 }
 
-/// Memory of the host that an array of the library has registered, as long as this lives: nobody else becomes its owner.
+/// Memory of the host that an array of the library has registered, as long as this lives: no import becomes its owner too.
 #[derive(Debug)]
 pub(crate) struct Registration {
     origin: ProcessGuard,
-    start: u64,
+    key: (u64, u64),
 }
 
 impl Registration {
-    /// Returns what stands in the way if the library owns some of the bytes already.
+    /// Returns what stands in the way if the library has lent some of the bytes. The same array may be registered twice.
     pub(crate) fn note(start: u64, bytes: usize) -> Result<Self, &'static str> {
         let (table, end) = (table(), start.saturating_add(bytes as u64));
         let is_lent = |entry: &Entry| entry.end > start && entry.memory.is_fresh();
         if table.lent.lock().range(..(end, 0)).any(|(_, entry)| is_lent(entry)) {
             return Err("it is the library's own memory: use the array that it belongs to");
         }
-        let mut registered = table.registered.lock();
-        if registered.range(..end).next_back().is_some_and(|(_, last)| *last > start) {
-            return Err("a part of it is registered already: use the array that has it");
-        }
-        registered.insert(start, end);
-        Ok(Self { origin: table.origin, start })
+        let key = (start, unique_id());
+        table.registered.lock().insert(key, end);
+        Ok(Self { origin: table.origin, key })
     }
 }
 
@@ -161,7 +159,7 @@ impl Drop for Registration {
     fn drop(&mut self) {
         let table = table();
         if table.origin == self.origin {
-            table.registered.lock().remove(&self.start);
+            table.registered.lock().remove(&self.key);
         }
     }
 }
@@ -169,7 +167,8 @@ impl Drop for Registration {
 /// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
 /// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
 /// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
-/// allocation's, or they are registered. Returns [`ErrorKind::Stale`] if they were lent before a reset of their device, by a loan that has not ended.
+/// allocation's, or they are registered. Returns [`ErrorKind::Stale`] if they were lent before a reset of their device, by a loan that
+/// has not ended.
 pub(crate) fn find<B: Backend>(
     device: &Device<B>,
     operation: &'static str,
