@@ -6,7 +6,7 @@ use crate::{
     broken, fail,
 };
 use flate2::{CrcReader, read::DeflateDecoder};
-use gpumem_core::{Element, Error, FileError, FileFailure, Result};
+use gpumem_core::{Element, Error, ErrorKind, FileError, FileFailure, Result};
 use gpumem_runtime::{DataFile, FileView};
 use ndarray::Dimension;
 use std::{
@@ -113,11 +113,13 @@ impl Npz {
         }
     }
 
-    /// The system's errors have a number; those of unpacking, and of the file, have texts.
+    /// Those of the archive are as they were; the system's others have a number, and those of unpacking have texts.
     fn unreadable(&self, error: &io::Error) -> Error {
-        let failure = match error.raw_os_error() {
-            Some(_) => FileError::io(self.file.path(), error),
-            None => self.file.error(FileFailure::Refused { message: error.to_string() }),
+        let of_archive = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).map(Error::kind);
+        let failure = match (of_archive, error.raw_os_error()) {
+            (Some(ErrorKind::File(error)), _) => error.as_ref().clone(),
+            (_, Some(_)) => FileError::io(self.file.path(), error),
+            _ => self.file.error(FileFailure::Refused { message: error.to_string() }),
         };
         fail(OPERATION, failure)
     }

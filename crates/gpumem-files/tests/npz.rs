@@ -116,6 +116,40 @@ fn a_view_outlives_its_archive() {
     }
 }
 
+/// What goes wrong with the archive is told as it is, also where a member is unpacked.
+#[test]
+fn an_archive_that_is_cut_after_it_was_opened_is_truncated() {
+    let scene = Scene::new();
+    for method in METHODS {
+        let arrays = scene.write(&[("x.npy", &npy(300, 200, "False"))], options(method));
+        fs::OpenOptions::new().write(true).open(scene.path()).unwrap().set_len(100).unwrap();
+        let error = arrays.member("x").unwrap_err();
+        assert!(matches!(failure(&error), FileFailure::Truncated { found: 100, .. }), "{method}: {error}");
+        assert_eq!(error.operation(), "npz");
+    }
+}
+
+/// As for NumPy.
+#[test]
+fn of_two_members_of_one_name_the_later_one_counts() {
+    let (device, scene) = (device(), Scene::new());
+    for method in METHODS {
+        let _ = scene.write(
+            &[("x.npy", &npy(2, 3, "False")), ("y.npy", &npy(4, 5, "False")), ("z.npy", &npy(1, 1, "False"))],
+            options(method),
+        );
+        let arrays = scene.with(|bytes| {
+            let names: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"y.npy")).collect();
+            assert_eq!(names.len(), 2, "before the member, and in the directory");
+            names.iter().for_each(|at| bytes[*at] = b'x');
+        });
+        let arrays = arrays.unwrap();
+        assert_eq!(arrays.names().collect::<Vec<_>>(), ["x", "z"]);
+        let found = device.to_device(&arrays.array::<i32, Ix2>("x").unwrap()).unwrap();
+        assert_eq!(found.copy_to_host().unwrap(), numbers(4, 5));
+    }
+}
+
 #[test]
 fn every_changed_bit_of_a_member_is_an_error() {
     let scene = Scene::new();
