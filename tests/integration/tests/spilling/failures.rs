@@ -2,10 +2,11 @@
 
 use super::{
     BYTES, Files, LEN, add, arrays,
-    common::{double, host, is_clean},
+    common::{direct_double, double, host, is_clean},
     is_right, limit, manager, next_version, numbers, options, write,
 };
 use gpumem_core::{Error, ErrorKind, MemoryKind, NotRecorded};
+use gpumem_host::{Injection, Operation};
 use gpumem_integration::reset;
 use gpumem_runtime::SpillOptions;
 use host_double::{Script, Trouble};
@@ -117,13 +118,13 @@ fn every_call_of_a_round_trip_may_fail_once() {
         let (device, raw) = double(options().adversarial(number));
         let before = limit(&device, 2);
         let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
-        let mut all = arrays(&device, &spilling, 3);
+        let (mut all, mut versions) = (arrays(&device, &spilling, 3), [0; 3]);
         raw.script().begin(Some((number, Trouble::Refuse)));
         for round in 0..3 {
             for (at, array) in all.iter_mut().enumerate() {
                 match array.get_mut(&stream) {
                     Ok(mut view) => match stream.copy_to_device(&mut view, &numbers(at, round)) {
-                        Ok(()) => {}
+                        Ok(()) => versions[at] = round,
                         Err(error) => assert_eq!(*error.kind(), Script::REFUSED, "call {number}: {error}"),
                     },
                     Err(error) => {
@@ -142,8 +143,7 @@ fn every_call_of_a_round_trip_may_fail_once() {
             let found = array.get(&stream).and_then(|view| view.copy_to_host());
             match found {
                 Ok(found) => {
-                    let is_one = |version| found == numbers(at, version);
-                    assert!((0..3).any(is_one), "call {number}, {struck:?}, array {at}");
+                    assert_eq!(found, numbers(at, versions[at]), "call {number}, {struck:?}, array {at}");
                 }
                 Err(error) => assert!(error.is_poisoned(), "call {number}, {struck:?}: {error}"),
             }
@@ -161,6 +161,92 @@ fn every_call_of_a_round_trip_may_fail_once() {
         number += 1;
     }
     assert!(number > 30, "the round trips make {number} calls");
+}
+
+/// An array that cannot leave stays, one that cannot come back stays away, and both have their elements.
+#[test]
+fn each_call_of_a_way_out_and_back_may_fail() {
+    let files = Files::new(7..8);
+    for make in [double, direct_double] {
+        for trouble in [Trouble::Refuse, Trouble::Lose] {
+            let mut number = 0;
+            loop {
+                let (device, raw) = make(options().adversarial(number));
+                let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+                let written = add(&spilling, device.to_device(&numbers(1, 0)).unwrap());
+                let of_file = spilling.open(files.view(0)).unwrap();
+                is_right(&of_file, &stream, 7, 0);
+                device.synchronize().unwrap();
+                raw.script().begin(Some((number, trouble)));
+                let mut failed = Vec::new();
+                for array in [&written, &of_file, &written, &of_file] {
+                    let was_there = array.is_resident().unwrap();
+                    match array.evict() {
+                        Ok(has_left) => assert_eq!(has_left, was_there),
+                        Err(error) => {
+                            assert!(array.is_resident().unwrap(), "call {number}: {error}");
+                            failed.push(error);
+                        }
+                    }
+                    let was_there = array.is_resident().unwrap();
+                    if let Err(error) = array.get(&stream).map(drop) {
+                        assert!(!was_there && !array.is_resident().unwrap(), "call {number}: {error}");
+                        failed.push(error);
+                    }
+                }
+                let struck = raw.script().struck();
+                raw.script().begin(None);
+                let is_ours = |error: &Error| *error.kind() == Script::REFUSED || error.is_device_lost();
+                assert!(failed.iter().all(is_ours), "call {number}, {struck:?}: {failed:?}");
+                if trouble == Trouble::Refuse {
+                    assert!(device.take_errors().iter().all(is_ours));
+                    for _ in 0..2 {
+                        is_right(&written, &stream, 1, 0);
+                        is_right(&of_file, &stream, 7, 0);
+                        assert!(written.evict().unwrap() && of_file.evict().unwrap());
+                    }
+                    drop((written, of_file, spilling, stream));
+                    if struck != Some("release") {
+                        is_clean(&device, raw.host());
+                    }
+                }
+                if struck.is_none() {
+                    break;
+                }
+                number += 1;
+            }
+            assert!(number > 8, "the ways make {number} calls");
+        }
+    }
+}
+
+/// The copy fails where it runs: the elements are gone, which a use is told, with the cause.
+#[test]
+fn a_copy_that_fails_on_its_way_out_or_back_is_told() {
+    for after in 0..3 {
+        for seed in 0..5 {
+            let (device, raw) = double(options().adversarial(seed));
+            let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+            let mut array = add(&spilling, device.to_device(&numbers(1, 0)).unwrap());
+            device.synchronize().unwrap();
+            let what = ErrorKind::AsynchronousFault { what: "bit rot".to_owned() };
+            raw.host().inject(Injection::next(Operation::Copy, what).after(after));
+            for _ in 0..4 {
+                let left = array.evict();
+                assert!(left.is_ok() || array.is_resident().unwrap(), "{left:?}");
+                match array.get(&stream).and_then(|view| view.copy_to_host()) {
+                    Ok(found) => assert_eq!(found, numbers(1, 0), "copy {after}, seed {seed}"),
+                    Err(error) => assert!(error.to_string().contains("bit rot"), "{error}"),
+                }
+            }
+            assert!(raw.host().counters().faults > 0, "copy {after}");
+            raw.host().clear_injections();
+            let _told = (device.synchronize(), device.take_errors());
+            array.get_mut(&stream).unwrap().copy_to_device(&numbers(1, 4)).unwrap();
+            assert!(array.evict().unwrap());
+            is_right(&array, &stream, 1, 4);
+        }
+    }
 }
 
 #[test]

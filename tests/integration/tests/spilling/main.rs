@@ -11,7 +11,8 @@ use gpumem_core::{Backend, MemoryKind, Result};
 use gpumem_host::HostOptions;
 use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
-    DataFile, Device, DeviceArray, FileView, SpillManager, SpillOptions, SpillOrder, Spillable, Stream,
+    DataFile, Device, DeviceArray, FileView, RawAccess, SpillManager, SpillOptions, SpillOrder, Spillable,
+    Stream,
     memory::{LimitingResource, MemoryResource},
 };
 use ndarray::{Array1, Ix1, array};
@@ -237,6 +238,52 @@ fn an_array_stays_while_a_view_or_a_loan_exists() {
     is_right(&all[0], &stream, 0, 0);
 }
 
+/// Whoever else has the address keeps the array where it is.
+#[test]
+fn an_array_stays_while_others_have_its_address() {
+    let (device, _raw) = host(options());
+    let _before = limit(&device, 3);
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let array = add(&spilling, device.to_device(&numbers(1, 0)).unwrap());
+    let stays = |what: &str| {
+        assert!(!array.evict().unwrap(), "{what}");
+        let ones = || device.uninit_array::<u32, _>(LEN).and_then(|ones| ones.fill(1)).ok();
+        assert_eq!(std::iter::from_fn(ones).collect::<Vec<_>>().len(), 2, "{what}");
+        assert!(array.is_resident().unwrap(), "{what}");
+    };
+    let leaves = |what: &str| {
+        assert!(array.evict().unwrap(), "{what}");
+        is_right(&array, &stream, 1, 0);
+    };
+    let view = || array.get(&stream).unwrap();
+    let loan = view().lend_to_host().unwrap();
+    stays("a loan");
+    drop(loan);
+    leaves("a loan");
+    let loan = view().lend(&stream).unwrap().on_any_stream();
+    stays("a loan for any stream");
+    drop(loan);
+    leaves("a loan for any stream");
+    let tensor = view().lend_to_host().unwrap().into_dlpack().unwrap();
+    stays("a tensor");
+    drop(tensor);
+    leaves("a tensor");
+    let read = view();
+    // SAFETY: nothing is enqueued.
+    let has_left = unsafe { stream.raw_scope(&[RawAccess::read(&read)], |_| array.evict()) };
+    assert!(!has_left.unwrap().unwrap());
+    stays("work of another library");
+    drop(read);
+    leaves("work of another library");
+    // A second handle: the library does not learn what becomes of it.
+    let back = device.as_cuda_array::<u32, Ix1, _>(view().lend(&stream).unwrap()).unwrap();
+    stays("an import");
+    assert_eq!(back.copy_to_host().unwrap(), numbers(1, 0));
+    drop(back);
+    stays("what was an import");
+    is_right(&array, &stream, 1, 0);
+}
+
 /// The memory of an array that leaves goes to another one at once; what was enqueued before still has its bytes.
 #[test]
 fn enqueued_work_has_the_bytes_of_an_array_that_has_left() {
@@ -292,6 +339,27 @@ fn what_is_on_the_host_or_in_a_file_already_is_not_copied_again() {
     fs::remove_file(files.path()).unwrap();
     is_right(&array, &stream, 5, 3);
     assert_eq!(moved(), (3, 9, 1));
+}
+
+/// Nothing runs before somebody waits, and nobody does.
+#[test]
+fn no_thread_waits_for_a_thousand_evictions() {
+    for seed in 0..4 {
+        let (device, raw) = double(options().adversarial(seed));
+        let _before = limit(&device, 6);
+        let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+        let (kernel, mut all) = (next_version(&device, u32::MAX), arrays(&device, &spilling, 10));
+        let evicted = || spilling.report().downloaded_bytes / BYTES;
+        let (start, before, mut written) = (evicted(), raw.host().counters().synchronizations, 0);
+        while evicted() < start + 1000 {
+            all.iter_mut().for_each(|array| write(&kernel, &stream, array).unwrap());
+            written += 1;
+        }
+        assert_eq!(raw.host().counters().synchronizations, before, "seed {seed}");
+        for (number, array) in all.iter().enumerate() {
+            is_right(array, &stream, number, written);
+        }
+    }
 }
 
 #[test]
@@ -352,6 +420,22 @@ fn arrays_sleep_and_wake() {
         is_right(array, &stream, number, 0);
     }
     assert_eq!(plain.copy_to_host().unwrap(), numbers(9, 0));
+}
+
+#[test]
+fn sleep_gives_the_memory_back_to_the_driver() {
+    let (device, raw) = double(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = arrays(&device, &spilling, 20);
+    let used = || raw.host().counters().live_device_bytes as usize;
+    assert!(used() >= 20 * BYTES);
+    for _ in 0..3 {
+        let slept = spilling.sleep().unwrap();
+        assert_eq!((slept.evicted, &slept.error), (20 * BYTES, &None));
+        assert!(slept.returned >= 20 * BYTES && used() == 0, "{slept:?}, {} bytes", used());
+        assert_eq!(spilling.wake(&stream).unwrap(), 20 * BYTES);
+        all.iter().zip(0..).for_each(|(array, number)| is_right(array, &stream, number, 0));
+    }
 }
 
 /// Strides are kept, those of a transposed and reversed array among them, and arrays without elements are no trouble.
