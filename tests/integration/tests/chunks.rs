@@ -9,7 +9,7 @@ use gpumem_host::HostOptions;
 use gpumem_integration::reset;
 use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
-    Chunks, Device, DeviceArray, FromDevice, Order, PinnedArray, TransferOptions,
+    Chunks, DataFile, Device, DeviceArray, FileView, FromDevice, Order, PinnedArray, TransferOptions,
     memory::{LimitingResource, MemoryResource},
 };
 use host_double::{Script, Trouble};
@@ -151,6 +151,38 @@ fn three_chunks_and_what_is_kept_are_all_the_memory() {
         device.set_memory_resource(MemoryKind::Device, before).unwrap();
         is_clean(&device, raw.host());
     }
+}
+
+#[test]
+fn a_file_goes_through_the_memory_of_three_chunks() {
+    const ROW: usize = 1024 * 4;
+    let base = numbers(2048, 1024);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows");
+    std::fs::write(&path, bytemuck::cast_slice::<_, u8>(base.as_slice().unwrap())).unwrap();
+    let view = FileView::<u32, _>::new(&DataFile::open(&path).unwrap(), 0, (2048, 1024)).unwrap();
+    let (device, raw) = double(HostOptions::new().adversarial(4));
+    let before = limit(&device, 3 * 16 * ROW);
+    let (stream, mut copies) = (device.stream().unwrap(), Vec::new());
+    for chunk in device.chunks(&view, Chunks::rows(16)).unwrap() {
+        let (rows, array) = chunk.unwrap();
+        copies.push((rows, stream.copy_to_host(&array).unwrap()));
+    }
+    assert_eq!(copies.len(), 128);
+    for (rows, copy) in copies {
+        assert_eq!(copy.view().unwrap(), base.slice(s![rows, ..]));
+    }
+    let (kernel, mut output) = (doubling(&device, u32::MAX), Array2::zeros((2048, 1024)));
+    let mapped = device.map_chunks(&view, &mut output, Chunks::rows(16), |stream, _, mut array| {
+        let mut flat = array.reshape_mut(16 * 1024, Order::C)?;
+        kernel.launch(stream, &config_for_items([16 * 1024, 1, 1], [128, 1, 1]), (&mut flat,))?;
+        Ok(array)
+    });
+    mapped.unwrap();
+    assert_eq!(output, &base * 2);
+    drop((kernel, stream));
+    device.set_memory_resource(MemoryKind::Device, before).unwrap();
+    is_clean(&device, raw.host());
 }
 
 #[test]
