@@ -1,9 +1,10 @@
 //! What fails while a graph of the driver is made, changed and launched.
 
-use super::{LEN, device, grid, multiply_add};
-use gpumem_core::ErrorKind;
+use super::{LEN, MultiplyAdd, device, device_of, grid, is_empty, multiply_add};
+use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_host::HostOptions;
 use gpumem_runtime::{Device, DeviceArray, Graph, Stream, WriteForm, reads, writes};
-use host_double::{Double, Trouble};
+use host_double::{Double, Script, Trouble};
 use ndarray::Ix1;
 use std::collections::BTreeSet;
 
@@ -11,8 +12,11 @@ pub(super) type Numbered = Graph<(WriteForm<i64, Ix1>, i64), DeviceArray<i64, Ix
 
 /// `x += a`, `z = a * x` on another stream, `x += a * z`. Returns `z`.
 pub(super) fn graph(device: &Device<Double>) -> Numbered {
-    let kernel = multiply_add().load(device).unwrap();
-    let graph = device.record((writes::<i64, _>(LEN), 0_i64), |stream, (mut x, a)| {
+    record(device, &multiply_add().load(device).unwrap()).unwrap()
+}
+
+fn record(device: &Device<Double>, kernel: &MultiplyAdd) -> Result<Numbered> {
+    device.record((writes::<i64, _>(LEN), 0_i64), |stream, (mut x, a)| {
         let other = stream.device().stream()?;
         let one = stream.to_device(&[1_i64; LEN])?;
         let mut z = other.device_array::<i64, _>(LEN)?;
@@ -20,8 +24,7 @@ pub(super) fn graph(device: &Device<Double>) -> Numbered {
         kernel.launch(&other, &grid(), (&a, &x, &mut z))?;
         kernel.launch(stream, &grid(), (&a, &z, &mut x))?;
         Ok(z)
-    });
-    graph.unwrap()
+    })
 }
 
 #[test]
@@ -59,6 +62,68 @@ fn a_launch_is_right_or_fails_as_a_whole() {
     }
     for call in ["begin_capture", "end_capture", "set_launch", "launch_graph"] {
         assert!(struck.contains(call), "{call}: {struck:?}");
+    }
+}
+
+/// From the recording on: the error of the call, no wrong element, nothing that is left, and the next graph is right.
+#[test]
+fn each_call_of_a_recording_and_of_its_launches_may_fail() {
+    let is_ours = |error: &Error| *error.kind() == Script::REFUSED;
+    for captures in [true, false] {
+        let mut number = 0;
+        loop {
+            let (device, raw) = device_of(HostOptions::new().adversarial(number), captures);
+            let kernel = multiply_add().load(&device).unwrap();
+            let (stream, mut x) = (device.stream().unwrap(), device.to_device(&[0_i64; LEN]).unwrap());
+            device.synchronize().unwrap();
+            raw.script().begin(Some((number, Trouble::Refuse)));
+            let (recorded, mut value, mut results) = (record(&device, &kernel), 0, Vec::new());
+            let mut launch = |graph: &Numbered, a: i64| match graph.launch(&stream, (&mut x, a)) {
+                Ok(z) => {
+                    value += a;
+                    results.push((a * value, z));
+                    value += a * a * value;
+                }
+                Err(error) => {
+                    let poisoned = matches!(error.kind(), ErrorKind::Poisoned { .. });
+                    assert!(poisoned || is_ours(&error), "call {number}: {error}");
+                }
+            };
+            match &recorded {
+                Ok(graph) => [1, 1, 2].into_iter().for_each(|a| launch(graph, a)),
+                Err(error) => assert!(is_ours(error), "call {number}: {error}"),
+            }
+            let struck = raw.script().struck();
+            raw.script().begin(None);
+            let told = device.take_errors();
+            assert!(told.iter().all(is_ours), "call {number}, {struck:?}: {told:?}");
+            let read = |array: &DeviceArray<i64, Ix1, Double>, value| match array.copy_to_host() {
+                Ok(found) => assert_eq!(found.to_vec(), [value; LEN], "call {number}, {struck:?}"),
+                Err(error) => {
+                    let is_told = error.is_poisoned() || is_ours(&error);
+                    assert!(is_told, "call {number}, {struck:?}: {error}");
+                }
+            };
+            read(&x, value);
+            results.iter().for_each(|(value, z)| read(z, *value));
+            stream.fill(&mut x, 0).unwrap();
+            let again = record(&device, &kernel).unwrap();
+            for graph in recorded.iter().chain([&again]) {
+                stream.fill(&mut x, 1).unwrap();
+                let z = graph.launch(&stream, (&mut x, 3_i64)).unwrap();
+                assert_eq!(z.copy_to_host().unwrap().to_vec(), [12; LEN], "call {number}, {struck:?}");
+                assert_eq!(x.copy_to_host().unwrap().to_vec(), [40; LEN], "call {number}, {struck:?}");
+            }
+            drop((results, recorded, again, kernel, x, stream));
+            if struck != Some("release") {
+                is_empty(&device, &raw);
+            }
+            if struck.is_none() {
+                break;
+            }
+            number += 1;
+        }
+        assert!(number > 10, "{number} calls");
     }
 }
 

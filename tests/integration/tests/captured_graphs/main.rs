@@ -1,11 +1,13 @@
 //! Graphs of a driver, on a double that runs what is not ordered in another order each time: random bodies with several streams
-//! against a model, a failure of each call, and a subscriber of tracing that asks the graph.
+//! against a model, a failure of each call, what is kept and what goes, and a subscriber of tracing that asks the graph.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod drops;
 #[path = "../common/subscriber.rs"]
 #[allow(dead_code, reason = "each test program uses a part")]
 mod events;
 mod failures;
+mod kept;
 mod random;
 mod subscriber;
 
@@ -32,12 +34,20 @@ fn grid() -> LaunchConfig {
 }
 
 fn device() -> (Device<Double>, DoubleDevice) {
-    let options = DoubleOptions {
-        host: HostOptions::new(),
-        is_packing: true,
-        captures: true,
-        ..DoubleOptions::default()
-    };
+    device_of(HostOptions::new(), true)
+}
+
+fn device_of(host: HostOptions, captures: bool) -> (Device<Double>, DoubleDevice) {
+    let options = DoubleOptions { host, is_packing: true, captures, ..DoubleOptions::default() };
     let raw = Double::open_with(&options).unwrap();
     (Device::from_raw(raw.clone()), raw)
+}
+
+/// No memory of the device is left, and no graph.
+fn is_empty(device: &Device<Double>, raw: &DoubleDevice) {
+    device.synchronize().unwrap();
+    device.flush().unwrap();
+    let left = raw.host().counters();
+    let bytes = [left.live_device_bytes, left.live_pinned_bytes];
+    assert_eq!((left.live_allocations, bytes, device.take_errors()), (0, [0; 2], vec![]));
 }

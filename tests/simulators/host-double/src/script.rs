@@ -4,7 +4,7 @@ use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::Device;
 use parking_lot::Mutex;
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     thread::{self, ThreadId},
 };
 
@@ -24,6 +24,7 @@ pub struct Script(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     calls: u64,
+    of_each: HashMap<&'static str, u64>,
     planned: Option<(u64, Trouble)>,
     struck: Option<&'static str>,
     callers: HashSet<ThreadId>,
@@ -45,6 +46,11 @@ impl Script {
         self.0.lock().calls
     }
 
+    /// Calls of an operation since [`begin`](Self::begin).
+    pub fn calls_of(&self, operation: &str) -> u64 {
+        self.0.lock().of_each.get(operation).copied().unwrap_or_default()
+    }
+
     /// The threads that have called since [`begin`](Self::begin).
     pub fn callers(&self) -> HashSet<ThreadId> {
         self.0.lock().callers.clone()
@@ -61,6 +67,7 @@ impl Script {
             let mut state = self.0.lock();
             let number = state.calls;
             state.calls += 1;
+            *state.of_each.entry(operation).or_default() += 1;
             state.callers.insert(thread::current().id());
             let due = state.planned.filter(|(at, _)| *at == number).map(|(_, trouble)| trouble);
             if due.is_some() {

@@ -1,0 +1,117 @@
+//! How many graphs of the driver a graph has, and when another one is made.
+
+use super::{LEN, MultiplyAdd, device, grid, multiply_add};
+use gpumem_runtime::{Device, DeviceArray, writes};
+use host_double::{Double, DoubleDevice};
+use ndarray::Ix1;
+
+type Array = DeviceArray<i64, Ix1, Double>;
+type Form = gpumem_runtime::WriteForm<i64, Ix1>;
+
+/// `y -= x`, `x += y`.
+fn steps(device: &Device<Double>, kernel: &MultiplyAdd) -> gpumem_runtime::Graph<(Form, Form), (), Double> {
+    let graph = device.record((writes::<i64, _>(LEN), writes::<i64, _>(LEN)), |stream, (mut x, mut y)| {
+        kernel.launch(stream, &grid(), (-1_i64, &x, &mut y))?;
+        kernel.launch(stream, &grid(), (1_i64, &y, &mut x))
+    });
+    graph.unwrap()
+}
+
+fn scene() -> (Device<Double>, DoubleDevice, MultiplyAdd) {
+    let (device, raw) = device();
+    let kernel = multiply_add().load(&device).unwrap();
+    (device, raw, kernel)
+}
+
+fn is_filled(array: &Array, value: i64) {
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [value; LEN]);
+}
+
+#[test]
+fn two_arrays_in_turn_need_two_graphs_of_the_driver_and_no_change() {
+    let (device, raw, kernel) = scene();
+    let (stream, graph) = (device.stream().unwrap(), steps(&device, &kernel));
+    let (mut a, mut b) = (7_i64, 2_i64);
+    let (mut x, mut y) = (device.to_device(&[a; LEN]).unwrap(), device.to_device(&[b; LEN]).unwrap());
+    let mut turn = |times: usize| {
+        for _ in 0..times {
+            graph.launch(&stream, (&mut x, &mut y)).unwrap();
+            b -= a;
+            a += b;
+            std::mem::swap(&mut x, &mut y);
+            std::mem::swap(&mut a, &mut b);
+        }
+        is_filled(&x, a);
+        is_filled(&y, b);
+    };
+    turn(10);
+    raw.script().begin(None);
+    turn(1000);
+    let calls = ["launch_graph", "begin_capture", "set_launch"].map(|call| raw.script().calls_of(call));
+    assert_eq!(calls, [1000, 0, 0]);
+    assert_eq!((graph.report().driver_graphs, graph.report().replayed), (2, None));
+}
+
+#[test]
+fn many_arrays_share_few_graphs_of_the_driver() {
+    let (device, _, kernel) = scene();
+    let (stream, graph) = (device.stream().unwrap(), steps(&device, &kernel));
+    let mut all: Vec<_> = (0..100_i64)
+        .map(|number| (stream.to_device(&[number; LEN]).unwrap(), stream.to_device(&[1_i64; LEN]).unwrap()))
+        .collect();
+    for _ in 0..2 {
+        for (x, y) in &mut all {
+            graph.launch(&stream, (x, y)).unwrap();
+            assert!(graph.report().driver_graphs <= 16);
+        }
+    }
+    for ((x, y), number) in all.iter().zip(0..) {
+        // From (n, 1) to (1, 1 - n), and from there to (1 - n, -n).
+        is_filled(x, 1 - number);
+        is_filled(y, -number);
+    }
+    assert!(graph.report().replayed.is_none());
+}
+
+#[test]
+fn a_chain_is_one_call_of_the_driver() {
+    let (device, raw, kernel) = scene();
+    let stream = device.stream().unwrap();
+    let (x, mut y) = (device.to_device(&[1_i64; LEN]).unwrap(), device.to_device(&[0_i64; LEN]).unwrap());
+    let mut sum = 0;
+    for count in [1, 2, 4, 16, 64, 256, 1024] {
+        let graph = device.record((&x, &mut y), |stream, (x, mut y)| {
+            (0..count).try_for_each(|_| kernel.launch(stream, &grid(), (1_i64, &x, &mut y)))
+        });
+        let graph = graph.unwrap();
+        for round in 0..3 {
+            raw.script().begin(None);
+            graph.launch(&stream, (&x, &mut y)).unwrap();
+            let calls = ["launch_graph", "begin_capture"].map(|call| raw.script().calls_of(call));
+            assert_eq!(calls, [1, u64::from(round == 0)], "{count} kernels");
+        }
+        sum += 3 * count;
+        is_filled(&y, sum);
+        assert_eq!((graph.report().launches, graph.report().edges), (count as usize, count as usize - 1));
+    }
+}
+
+#[test]
+fn other_numbers_change_the_graph_of_the_driver_that_there_is() {
+    let (device, raw, kernel) = scene();
+    let stream = device.stream().unwrap();
+    let (x, mut y) = (device.to_device(&[1_i64; LEN]).unwrap(), device.to_device(&[0_i64; LEN]).unwrap());
+    let graph = device.record((&x, &mut y, 0_i64), |stream, (x, mut y, a)| {
+        kernel.launch(stream, &grid(), (&a, &x, &mut y))?;
+        kernel.launch(stream, &grid(), (7_i64, &x, &mut y))
+    });
+    let (graph, mut sum) = (graph.unwrap(), 0);
+    raw.script().begin(None);
+    for number in (0..100).chain([99, 99]) {
+        graph.launch(&stream, (&x, &mut y, number)).unwrap();
+        sum += number + 7;
+    }
+    is_filled(&y, sum);
+    let calls = ["begin_capture", "set_launch", "launch_graph"].map(|call| raw.script().calls_of(call));
+    assert_eq!(calls, [1, 99, 102], "the first number comes with the capture, and the last one stays");
+}
