@@ -1,7 +1,8 @@
 //! The memory of a graph, as the library's trace, its report and a resource of the user's see it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use gpumem_core::{ErrorKind, MemoryKind, Result};
+use gpumem::ops::ArrayOps as _;
+use gpumem_core::{Error, ErrorKind, MemoryInfo, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, Graph, GraphMemory, PinnedArray, Stream,
@@ -10,9 +11,15 @@ use gpumem_runtime::{
     trace::{RecorderOptions, Trace, TraceEvent, TraceEventKind},
     writes,
 };
-use ndarray::{Ix1, s};
+use ndarray::{Array2, Ix1, s};
 use parking_lot::Mutex;
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -238,6 +245,17 @@ fn a_trace_has_the_arena_once_and_each_result() {
     // The arena, and for each launch an array of the device and a page-locked one. Nothing for what is made inside.
     let of_round = [[("record", KIB as u64)].as_slice(), &[("graph", KIB as u64); 2 * 3]].concat();
     assert_eq!(allocated(&trace), of_round.repeat(10));
+    // Of each launch: its argument is read, and the arena and both results are written.
+    let used = |writes: bool| {
+        let of_graph = |event: &&TraceEvent| match event.what {
+            TraceEventKind::Use { write, operation, .. } => {
+                write == writes && trace.operations[operation as usize] == "graph"
+            }
+            _ => false,
+        };
+        trace.events.iter().filter(of_graph).count()
+    };
+    assert_eq!((used(false), used(true)), (30, 90));
 }
 
 #[test]
@@ -328,4 +346,100 @@ fn results_without_elements_are_aligned() {
     let align = device.capabilities().allocation_alignment as u64;
     assert_eq!((array.address() % align, wide.address() % WIDE as u64), (0, 0));
     assert_eq!(array.reinterpret::<u64>().unwrap().len() + pinned.view().unwrap().len(), 0);
+}
+
+/// Gives out so many blocks, and then says that there is no memory.
+#[derive(Debug)]
+struct Ending {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    left: Arc<AtomicUsize>,
+}
+
+impl MemoryResource<Host> for Ending {
+    fn name(&self) -> &'static str {
+        "ending"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        let next = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok() {
+            return self.upstream.allocate(request);
+        }
+        let nothing = MemoryInfo { free: 0, total: 0 };
+        Err(Error::new("host", "allocate", ErrorKind::out_of_memory(request.bytes, "device", nothing)))
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.upstream.deallocate(block)
+    }
+
+    fn forget(&self) {
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.upstream.statistics()
+    }
+}
+
+/// A scan, sums, a place and copies of other layouts, of which each takes memory.
+#[test]
+fn memory_may_end_at_each_allocation_of_a_graph() {
+    let numbers = Array2::from_shape_fn((60, 70), |(row, column)| (row * 100 + column) as i64);
+    for kind in [MemoryKind::Device, MemoryKind::Pinned] {
+        for more in 0.. {
+            let device = device();
+            let (stream, x) = (device.stream().unwrap(), device.to_device(&numbers).unwrap());
+            let left = Arc::new(AtomicUsize::new(usize::MAX));
+            let upstream = device.memory_resource(kind).unwrap();
+            let ending = Ending { upstream: upstream.clone(), left: left.clone() };
+            device.set_memory_resource(kind, Arc::new(ending)).unwrap();
+            let run = || {
+                let graph = device.record((&x,), |stream, (x,)| {
+                    let scan = x.t().on(stream).inclusive_scan(1)?;
+                    let sums = x.slice(s![..;2, ..;-1])?.on(stream).sum_axis(0)?;
+                    let place = x.on(stream).argmax()?;
+                    let turned = stream.to_device(&scan.t())?;
+                    Ok((
+                        stream.to_device(&turned)?,
+                        stream.copy_to_host(&sums)?,
+                        stream.copy_to_host(&place)?,
+                    ))
+                })?;
+                let (scan, sums, place) = graph.launch(&stream, (&x,))?;
+                let seen = (scan.copy_to_host()?, sums.copy_to_host()?, place.copy_to_host()?[()]);
+                stream.synchronize()?;
+                Ok::<_, Error>(seen)
+            };
+            left.store(more, Ordering::Relaxed);
+            let run_out = run();
+            let is_over = left.swap(usize::MAX, Ordering::Relaxed) > 0;
+            if let Err(error) = &run_out {
+                assert!(error.is_out_of_memory() && !is_over, "{kind:?} {more}: {error}");
+            }
+            assert_eq!(x.copy_to_host().unwrap(), numbers);
+            for found in run_out.into_iter().chain([run().unwrap()]) {
+                let mut scan = numbers.clone();
+                for row in 1..60 {
+                    let above = scan.row(row - 1).to_owned();
+                    scan.row_mut(row).zip_mut_with(&above, |one, above| *one += above);
+                }
+                assert_eq!(found.0, scan, "{kind:?} {more}");
+                assert_eq!(found.1, numbers.slice(s![..;2, ..;-1]).sum_axis(ndarray::Axis(0)));
+                assert_eq!(found.2, 60 * 70 - 1);
+            }
+            drop((x, stream));
+            device.synchronize().unwrap();
+            device.flush().unwrap();
+            assert_eq!(
+                (upstream.statistics().allocated, device.take_errors()),
+                (0, vec![]),
+                "{kind:?} {more}"
+            );
+            if is_over {
+                assert!(more > 2, "{kind:?}: {more} allocations");
+                break;
+            }
+        }
+    }
 }
