@@ -1,7 +1,7 @@
 //! What the ranks of an operation do, once all have called it.
 
 use super::{
-    part::{Move, Part, overlap, plan},
+    part::{Move, Part, Queue, overlap, plan},
     pending::Verdict,
 };
 use crate::fingerprint::{Fingerprint, disagreement};
@@ -19,7 +19,7 @@ pub(crate) fn agreed(ranks: &[usize], all: Vec<(Fingerprint, Part)>) -> Result<V
     }
     let mut queues: Vec<_> = parts.iter().zip(ranks).map(|(part, rank)| (part.queue, *rank)).collect();
     queues.sort_unstable();
-    let is_shared = |pair: &&[((usize, u64), usize)]| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1;
+    let is_shared = |pair: &&[(Queue, usize)]| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1;
     if let Some([(_, other), (_, rank)]) = queues.windows(2).find(is_shared) {
         let why = format!(
             "its stream is that of rank {other}, and the work of one would wait for that of the other"
@@ -57,7 +57,7 @@ mod tests {
             let call = Call::new::<u8>(Kind::AllReduce, 1).computing::<u8, _>(Sum);
             (
                 Fingerprint::new(&call, Vec::new()),
-                Part { call, queue: (0, at[0] as u64), source, destination },
+                Part { call, queue: ("", 0, at[0] as u64), source, destination },
             )
         };
         assert_eq!(agreed(&[5, 6], vec![part([0, 1]), part([2, 3])]).map(|moves| moves.len()).ok(), Some(1));

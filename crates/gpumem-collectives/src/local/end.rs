@@ -1,7 +1,11 @@
 //! One rank's end of the engine.
 
 use super::{
-    Move, PendingCollective, Shared, part::Part, participant::Traced, pending::Verdict, split::Begun,
+    Move, PendingCollective, Shared,
+    part::{Part, Queue},
+    participant::Traced,
+    pending::Verdict,
+    split::Begun,
 };
 use crate::{
     Options,
@@ -13,8 +17,8 @@ use crate::{
     span::Span,
 };
 use gpumem_core::{
-    Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, RawStream,
-    Result, Stream as _, process::PerProcess,
+    Backend, CollectiveCause, CollectiveError, CollectiveRecord, DriverDevice as _, Error, ErrorKind,
+    HostFuture, RawStream, Result, Stream as _, process::PerProcess,
 };
 use gpumem_runtime::{
     Stream,
@@ -117,12 +121,13 @@ impl End {
     }
 }
 
-/// What tells the queue of a stream from every other one. Two streams of the library may be one of the driver's, as those of
-/// `legacy_stream` are: their numbers differ.
-fn queue<B: Backend>(timeline: &Timeline<B>, operation: &'static str) -> (usize, u64) {
-    let of_driver = |raw: RawStream| (Arc::as_ptr(&timeline.context).addr(), raw.0);
-    // A stream of a recording has none of the driver's. No device is at 0.
-    timeline.handle(operation).map_or((0, timeline.id()), of_driver)
+/// The queue of a stream. Two streams of the library may be one of the driver's, as those of `legacy_stream` are, also by two types of
+/// one device: their numbers and their contexts differ.
+fn queue<B: Backend>(timeline: &Timeline<B>, operation: &'static str) -> Queue {
+    let info = timeline.context.raw.info();
+    // A stream of a recording has none of the driver's. No backend has no name.
+    let recorded = ("", 0, timeline.id());
+    timeline.handle(operation).map_or(recorded, |RawStream(raw)| (info.backend, info.ordinal, raw))
 }
 
 /// The bytes of a packed array.

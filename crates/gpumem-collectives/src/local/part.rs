@@ -6,12 +6,15 @@ use crate::{
     span::{CopySpans, Span},
 };
 
+/// What tells the queue of a stream from every other one: the backend, the device and the driver's handle.
+pub(crate) type Queue = (&'static str, usize, u64);
+
 /// The part of one rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) call: Call,
     /// The queue of the rank's stream: that of no other stream, unless both are one of the driver's.
-    pub(crate) queue: (usize, u64),
+    pub(crate) queue: Queue,
     pub(crate) source: Span,
     pub(crate) destination: Span,
 }
@@ -229,7 +232,7 @@ mod tests {
     fn part(kind: Kind, count: usize, (source, destination): (Span, Span)) -> Part {
         Part {
             call: Call::new::<u8>(kind, count).computing::<u8, _>(Sum),
-            queue: (0, 0),
+            queue: ("", 0, 0),
             source,
             destination,
         }
