@@ -4,6 +4,8 @@ use crate::broken;
 use gpumem_core::{Error, ErrorKind, FileError, FileFailure};
 use gpumem_runtime::DataFile;
 
+/// Most axes of an array: NumPy has 64.
+pub(crate) const MOST_AXES: usize = 64;
 /// Most bytes of a header of JSON: what the reference implementation of safetensors takes.
 pub(crate) const MOST_JSON: u64 = 100_000_000;
 

@@ -1,13 +1,11 @@
 //! The JSON of headers. Names are kept as often as they occur, so that two of one name are found; serde's maps keep the last one.
 
+use crate::header::MOST_AXES;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
-
-/// Most axes of a tensor.
-const MOST_AXES: usize = 64;
 
 /// The header of a safetensors file.
 #[derive(Debug, Default)]

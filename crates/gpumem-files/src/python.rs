@@ -1,5 +1,7 @@
 //! The header of an npy file: a dictionary as Python writes it.
 
+use crate::header::MOST_AXES;
+
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NpyHeader {
@@ -14,9 +16,6 @@ pub(crate) struct Wrong {
     pub(crate) at: usize,
     pub(crate) why: &'static str,
 }
-
-/// Most axes of an array: NumPy has 64.
-const MOST_AXES: usize = 64;
 
 /// Reads a header: the three keys, each once, in any order.
 pub(crate) fn parse(text: &[u8]) -> Result<NpyHeader, Wrong> {

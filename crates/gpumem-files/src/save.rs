@@ -1,6 +1,9 @@
 //! Writing arrays to files, which are seen when they are whole.
 
-use crate::{Dtype, fail, header::MOST_JSON};
+use crate::{
+    Dtype, fail,
+    header::{MOST_AXES, MOST_JSON},
+};
 use gpumem_core::{Error, ErrorKind, FileError, FileFailure, Result};
 use gpumem_runtime::{ArrayBase, ElementType, NewFile, Order, Storage};
 use ndarray::Dimension;
@@ -51,16 +54,19 @@ fn npy_header(
     let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({lengths}), }}");
     // All before the elements is a multiple of 64 bytes. There are 64 axes at most, so two bytes hold the length.
     let whole = (10 + text.len() + 1).next_multiple_of(64);
-    let length = u16::try_from(whole - 10).map_err(|_| {
-        let what = "an npy file of that many axes";
-        Error::new("", operation, ErrorKind::Unsupported { what })
-    })?;
+    let length = u16::try_from(whole - 10).ok().filter(|_| shape.len() <= MOST_AXES);
+    let length = length.ok_or_else(|| too_many_axes(operation))?;
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend(length.to_le_bytes());
     header.extend(text.as_bytes());
     header.resize(whole - 1, b' ');
     header.push(b'\n');
     Ok(header)
+}
+
+/// What readers refuse is not written.
+fn too_many_axes(operation: &'static str) -> Error {
+    Error::new("", operation, ErrorKind::Unsupported { what: "files of arrays of more than 64 axes" })
 }
 
 /// Writes the elements of an array at a byte of a file.
@@ -157,6 +163,9 @@ pub fn save_safetensors<K: Into<String>, V: Into<String>>(
     let mut end = 0_u64;
     let mut starts = Vec::with_capacity(order.len());
     for NamedTensor { name, element, dtype, shape, bytes, .. } in &order {
+        if shape.len() > MOST_AXES {
+            return Err(too_many_axes(OPERATION));
+        }
         let Some(dtype) = dtype else {
             let (tensor, found, expected) =
                 (name.clone(), element.to_string(), "a type of safetensors".into());
