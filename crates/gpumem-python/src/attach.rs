@@ -5,7 +5,7 @@
 
 use crate::{device, wait::at_end};
 use gpumem_core::process::ProcessGuard;
-use pyo3::{ffi, prelude::*, types::PyDict};
+use pyo3::{exceptions::PyImportError, ffi, prelude::*, types::PyDict};
 use std::{
     cell::Cell,
     io::Write,
@@ -111,6 +111,15 @@ fn end(py: Python<'_>) {
 #[pyfunction]
 fn forked() {
     INSIDE.iter().for_each(|count| count.store(0, Ordering::SeqCst));
+}
+
+/// Refuses another interpreter of the process than the main one, as NumPy does: the end of one would be the end of all.
+pub(crate) fn check_interpreter() -> PyResult<()> {
+    // SAFETY: the caller is attached to an interpreter, which is that of the calls.
+    match unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } {
+        0 => Ok(()),
+        _ => Err(PyImportError::new_err("gpumem is for the main interpreter of a process")),
+    }
 }
 
 /// Has Python call the functions above.

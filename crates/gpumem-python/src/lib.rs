@@ -74,6 +74,7 @@ mod module {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        attach::check_interpreter()?;
         module.add("gpus", Bound::new(module.py(), gpus::Gpus)?)?;
         attach::watch(module.py())?;
         array::add_operators(&module.py().get_type::<DeviceNDArray>(), array::absent)?;

@@ -129,27 +129,30 @@ def test_blocks_may_have_different_numbers_of_rows():
 
 
 class LikeCuPy:
-    """An array with the CUDA Array Interface alone, in memory that is not the library's."""
+    """An array with the CUDA Array Interface alone."""
 
-    def __init__(self, values):
-        self.array = np.array(values)
-        self.locked = gpumem.register(self.array)
-        self.__cuda_array_interface__ = {**self.array.__array_interface__, "version": 3}
+    def __init__(self, array, interface):
+        self.array, self.__cuda_array_interface__ = array, interface
 
 
-def test_arrays_with_the_cuda_array_interface_are_used_in_place():
+def test_arrays_with_the_cuda_array_interface_are_read_in_place():
     kept = []
     for rank in ranks(2):
-        own, into = LikeCuPy([1.0 + rank.rank, 2.0]), LikeCuPy([0.0] * 4)
-        rank.all_reduce(own)
+        own = gpumem.to_device(np.array([1.0 + rank.rank, 2.0]), stream=rank.stream)
+        own, into = LikeCuPy(own, own.__cuda_array_interface__), gpumem.device_array(4, stream=rank.stream)
         rank.all_gather(own, into)
         kept.append((rank, own, into))
     for rank, own, into in kept:
         rank.synchronize()
-        assert own.array.tolist() == [3.0, 4.0] and into.array.tolist() == [3.0, 4.0] * 2
-        with pytest.raises(ValueError, match="share memory"):
-            rank.all_reduce(own, own)
-        gpumem.deregister(own.array, into.array)
+        assert into.copy_to_host().tolist() == [1.0, 2.0, 2.0, 2.0]
+        # What comes back is read only, and memory that the host sees too is NumPy's.
+        with pytest.raises(ValueError, match="read"):
+            rank.all_reduce(own)
+        host = np.zeros(4)
+        gpumem.register(host)
+        with pytest.raises(ValueError, match="registered"):
+            rank.all_reduce(LikeCuPy(host, {**host.__array_interface__, "version": 3}))
+        gpumem.deregister(host)
 
 
 def test_tensors_of_pytorch_are_read_and_written():

@@ -401,3 +401,23 @@ def test_what_is_kept_is_dropped_in_one_way():
     found = {name for path in source.rglob("*.rs") for name in (m[1] for m in fields.finditer(path.read_text()) if "Py<" in m[0])}
     # `Known` is a static.
     assert found == {"Kept", "Known"}
+
+
+def test_another_interpreter_is_refused_and_the_main_one_goes_on():
+    interpreters = pytest.importorskip("_xxsubinterpreters")
+    program = """
+import gpumem, numpy as np, _xxsubinterpreters as interpreters
+gpumem.select_device("host")
+other = interpreters.create()
+try:
+    interpreters.run_string(other, "import gpumem")
+except interpreters.RunFailedError as error:
+    print("refused:", error)
+interpreters.destroy(other)
+array = gpumem.to_device(np.zeros(4, "f4"))
+gpumem.compile("GPUMEM_KERNEL fills(slice<float> x) { }", host=lambda x: x.fill(1))[1, 1, gpumem.stream()](array)
+print(array.copy_to_host().sum())
+"""
+    assert interpreters.list_all()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert "refused:" in done.stdout and "4.0" in done.stdout, (done.stdout, done.stderr)
