@@ -58,7 +58,9 @@ fn reclaim_and_retry<B: Backend>(
     // In a callback a wait would be for the thread that it runs on.
     let may_wait = may_give_back && crate::blocking::may_block(request.operation).is_ok();
     if may_wait {
-        let repeat = |error: &mut Error| match resource.allocate(request) {
+        // What is freed here serves the request, where a limit above a pool has refused it: the pool takes no more for it.
+        let again = request.in_flight();
+        let repeat = |error: &mut Error| match resource.allocate(&again) {
             Err(again) if again.is_out_of_memory() => {
                 *error = again;
                 None

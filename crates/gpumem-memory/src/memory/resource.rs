@@ -23,6 +23,8 @@ pub struct MemoryRequest<'a, B: Backend> {
     /// Whether the host is going to write the memory first. The block must then have no pending uses, also of
     /// [`stream`](Self::stream); if a resource returns one with some, the host waits for them at once.
     pub host_first: bool,
+    /// Whether a pool is to take memory that other streams may still use before it takes more from upstream.
+    pub(crate) takes_in_flight: bool,
     pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
     pub(crate) core: &'a Arc<DeviceCore<B>>,
 }
@@ -38,7 +40,14 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
         operation: &'static str,
         host_first: bool,
     ) -> Self {
-        Self { bytes, align, kind, operation, host_first, stream, core }
+        Self { bytes, align, kind, operation, host_first, takes_in_flight: false, stream, core }
+    }
+
+    /// The same request, for memory that is there already: the new user waits for the earlier ones, on the device.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_flight(&self) -> MemoryRequest<'a, B> {
+        MemoryRequest { takes_in_flight: true, ..*self }
     }
 
     /// The same request for another number of bytes, for a resource that asks another one for more.

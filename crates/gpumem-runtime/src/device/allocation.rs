@@ -103,7 +103,18 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
         align: usize,
     ) -> Result<AllocationRef<B>> {
-        Self::make(device, true, operation, bytes, align, MemoryKind::Device)
+        Self::make(device, true, operation, bytes, align, MemoryKind::Device, false)
+    }
+
+    /// Page-locked memory that a device writes first, in the order of the device's stream. As for [`new`](Self::new), work may still
+    /// use it.
+    pub(crate) fn pinned_in_flight(
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+    ) -> Result<AllocationRef<B>> {
+        Self::make_any(device, true, operation, bytes, align, MemoryKind::Pinned, false)
     }
 
     /// Memory of the host, of any kind, which the host may write at once.
@@ -114,7 +125,7 @@ impl<B: Backend> Allocation<B> {
         align: usize,
         kind: MemoryKind,
     ) -> Result<HostReady<B>> {
-        HostReady::wait(Self::make_any(device, true, operation, bytes, align, kind)?, operation)
+        HostReady::wait(Self::make_any(device, true, operation, bytes, align, kind, true)?, operation)
     }
 
     /// As [`for_host`](Self::for_host), page-locked, for the device itself, which it does not keep open.
@@ -124,7 +135,7 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
     ) -> Result<HostReady<B>> {
         let align = device.raw().capabilities().allocation_alignment;
-        let make = || Self::make_any(device, false, operation, bytes, align, MemoryKind::Pinned);
+        let make = || Self::make_any(device, false, operation, bytes, align, MemoryKind::Pinned, true);
         HostReady::wait(unnamed(make)?, operation)
     }
 
@@ -142,6 +153,7 @@ impl<B: Backend> Allocation<B> {
 
     /// As [`make`](Self::make), not in line.
     #[inline(never)]
+    #[allow(clippy::too_many_arguments)] // those of `make`
     fn make_any(
         device: &Device<B>,
         keeps_open: bool,
@@ -149,12 +161,14 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
         align: usize,
         kind: MemoryKind,
+        host_first: bool,
     ) -> Result<AllocationRef<B>> {
-        Self::make(device, keeps_open, operation, bytes, align, kind)
+        Self::make(device, keeps_open, operation, bytes, align, kind, host_first)
     }
 
     /// Inlined, so that the compiler removes code for other kinds than device memory.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)] // as one value they would be put into memory
     fn make(
         device: &Device<B>,
         keeps_open: bool,
@@ -162,6 +176,7 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
         align: usize,
         kind: MemoryKind,
+        host_first: bool,
     ) -> Result<AllocationRef<B>> {
         let core = device.core();
         core.check(operation)?;
@@ -179,9 +194,11 @@ impl<B: Backend> Allocation<B> {
         }
         core.deferred_frees.sweep(core);
         // No order of streams helps the host, which writes without being enqueued anywhere.
-        let host_first = is_seen_by_host(kind);
         let stream = if host_first { None } else { device.stream_hint() };
-        let request = MemoryRequest::new(core, stream, (bytes, align, kind), operation, host_first);
+        let mut request = MemoryRequest::new(core, stream, (bytes, align, kind), operation, host_first);
+        if is_seen_by_host(kind) && !host_first {
+            request = request.in_flight();
+        }
         let (number, resource) = core.memory.serving(core, operation, kind)?;
         let obtained = Self::obtain(device, (number, &resource), &request);
         let block = match &obtained {

@@ -2,7 +2,7 @@
 
 use super::shared::{Counted, Manager, Member};
 use crate::{
-    PinnedArray, Stream, ToDevice,
+    PinnedArray, Stream, ToDevice, UninitHostArray,
     array::ArrayBase,
     device::{Allocation, AllocationRef},
     layout::{Layout, Order},
@@ -246,7 +246,8 @@ impl<B: Backend> Member<B> for Cell<B> {
             let room = self.manager.reserve_host(operation, self.extent.len())?;
             let layout = self.bytes_layout(operation)?;
             let view = ArrayBase::<crate::Shared<'_, u8, B>, Ix1>::over(memory.clone(), layout);
-            let copy = self.manager.stream().copy_to_host(&view)?;
+            // No thread waits for page-locked memory that an earlier copy is on its way out of.
+            let copy = UninitHostArray::copy_of_packed(self.manager.stream(), operation, &view)?;
             self.manager.note_downloaded(self.extent.len());
             place.host = Some((copy, room));
         }

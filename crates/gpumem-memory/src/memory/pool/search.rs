@@ -27,8 +27,8 @@ impl<B: Backend> Pool<B> {
             return Ok(block);
         }
         // A user whose stream is not known yet may be the one that still uses the block; otherwise the host would have
-        // to wait.
-        if request.stream.is_none()
+        // to wait. And what was freed for a request serves it.
+        if (request.stream.is_none() || request.takes_in_flight)
             && !request.host_first
             && let Some(block) = self.take_in_flight(request, local_cache)
         {

@@ -91,6 +91,19 @@ impl<T: Element, D: Dimension, B: Backend> UninitHostArray<Pinned, T, D, B> {
         stream.copy_to_host_into(source, &mut array.0)?;
         Ok(array.0)
     }
+
+    /// As [`copy_of`](Self::copy_of), for a packed source, in memory that the device may still use otherwise: the copy waits for that.
+    pub(crate) fn copy_of_packed<S: Storage<Backend = B, Elem = T>>(
+        stream: &Stream<B>,
+        operation: &'static str,
+        source: &ArrayBase<S, D>,
+    ) -> Result<PinnedArray<T, D, B>> {
+        let (layout, align) = (source.layout().like(), align::<T, B>(stream.device()));
+        let memory = Allocation::pinned_in_flight(stream.device(), operation, layout.extent().end, align)?;
+        let mut array = Self(HostArray::over(operation, memory, layout)?);
+        stream.copy_to_host_into(source, &mut array.0)?;
+        Ok(array.0)
+    }
 }
 
 impl<B: Backend> Device<B> {
