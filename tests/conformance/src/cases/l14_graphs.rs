@@ -527,6 +527,7 @@ fn arrays_without_elements_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict {
         stream.fill(&mut y, 1.0)?;
         Ok((stream.to_device(&x)?, stream.copy_to_host(&x)?, stream.device_array::<f32, _>(0)?))
     })?;
+    assert_eq!(graph.report().nodes, 0);
     let (copy, pinned, empty) = graph.launch(&stream, (&x, &mut y))?;
     assert_eq!((copy.shape(), pinned.view()?.shape(), empty.len()), (&[0, 3][..], &[0, 3][..], 0));
     copy.device()?.synchronize()?;

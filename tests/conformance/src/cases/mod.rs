@@ -31,6 +31,7 @@ mod l13_failures;
 mod l14_arguments;
 mod l14_failures;
 mod l14_graphs;
+mod l14_memory;
 mod l14_pinned;
 mod l14_refusals;
 mod l15_files;
@@ -73,6 +74,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_sizes::cases(),
         l13_failures::cases(),
         l14_graphs::cases(),
+        l14_memory::cases(),
         l14_failures::cases(),
         l14_arguments::cases(),
         l14_pinned::cases(),
