@@ -4,7 +4,7 @@ use super::tools::{elements, same};
 use crate::{Lab, Level, Verdict, skip};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_ops::ArrayOps;
-use gpumem_runtime::{Device, DeviceArray, Graph, reads};
+use gpumem_runtime::{Device, DeviceArray, Graph, ReadForm, reads};
 use ndarray::{Array1, Ix0, Ix1, s};
 
 cases! { Level::Graphs;
@@ -49,12 +49,10 @@ fn temporaries_are_no_one_elses<B: Backend>(lab: &Lab<B>) -> Verdict {
 }
 
 type Sums<B> = (DeviceArray<i64, Ix0, B>, DeviceArray<i64, Ix1, B>);
+type Summing<B> = Graph<(ReadForm<i64, Ix1>,), Sums<B>, B>;
 
 /// The sum and the running sums of an array, which is read backwards by one graph.
-fn summing<B: Backend>(
-    device: &Device<B>,
-    backwards: bool,
-) -> Result<Graph<(gpumem_runtime::ReadForm<i64, Ix1>,), Sums<B>, B>> {
+fn summing<B: Backend>(device: &Device<B>, backwards: bool) -> Result<Summing<B>> {
     device.record((reads::<i64, _>(LEN),), |stream, (x,)| {
         let x = if backwards { x.slice(s![..;-1])? } else { x.slice(s![..])? };
         Ok((x.on(stream).sum()?, x.on(stream).inclusive_scan(0)?))
