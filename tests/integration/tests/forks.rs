@@ -5,6 +5,7 @@
 use gpumem::{
     Chunks, Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, SpillManager,
     SpillOptions, Spillable, Stream,
+    files::{self, FileView},
     kernel::{
         ConstantArray, In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items,
     },
@@ -15,6 +16,7 @@ use gpumem::{
 use ndarray::{Array1, Ix1};
 use std::{
     any::TypeId,
+    fs,
     future::Future,
     pin::pin,
     sync::atomic::{AtomicBool, Ordering},
@@ -98,6 +100,7 @@ struct Things {
     pinned: PinnedArray<u32, Ix1>,
     spilling: SpillManager,
     spilled: Spillable<u32>,
+    file: FileView<u32, Ix1>,
 }
 
 impl Things {
@@ -110,12 +113,15 @@ impl Things {
         let spilling = SpillManager::new(device, SpillOptions::new()).unwrap();
         let spilled =
             spilling.add(stream.to_device(&[4u32; LEN]).unwrap()).map_err(|(_, error)| error).unwrap();
-        Self { device: device.clone(), stream, scale, copy, array, pinned, spilling, spilled }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("x"), [9; 4 * LEN]).unwrap();
+        let file = files::raw(folder.path().join("x"), 0, LEN).unwrap();
+        Self { device: device.clone(), stream, scale, copy, array, pinned, spilling, spilled, file }
     }
 
     /// Uses everything that takes a lock, and checks the results.
     fn use_all(&mut self) -> Result<()> {
-        let Self { device, stream, scale, copy, array, pinned, spilling, spilled } = self;
+        let Self { device, stream, scale, copy, array, pinned, spilling, spilled, file } = self;
         let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
         let host = vec![5u32; LEN];
         let mut copied = vec![0u32; LEN];
@@ -136,6 +142,7 @@ impl Things {
         assert_eq!(pinned.view()?.len(), LEN);
         spilling.sleep()?;
         assert_eq!(spilled.get(stream)?.get(7)?, 4);
+        assert_eq!(stream.to_device(&*file)?.get(LEN - 1)?, 0x0909_0909);
         stream.add_callback(|_| ())?;
         device.pinned([landed.view_mut()], |locked| stream.to_device(&locked[0]).map(drop))??;
         let lent = named("lent", || array.lend(stream))?;
@@ -147,7 +154,7 @@ impl Things {
 
 /// Every call on the parent's objects is an error, at once.
 fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
-    let Things { device, stream, scale, copy, array, pinned, spilling, spilled } = things;
+    let Things { device, stream, scale, copy, array, pinned, spilling, spilled, file } = things;
     let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
     let (scale_declared, copy_declared) = declarations();
     check(is_forked(scale_declared.load(device)) && is_forked(copy_declared.load(device)), "load")?;
@@ -175,6 +182,11 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     check(is_forked(spilled.evict()) && is_forked(spilled.is_resident()), "an array that leaves")?;
     check(is_forked(spilling.sleep()) && is_forked(spilling.wake(stream)), "arrays that sleep")?;
     check(is_forked(SpillManager::new(device, SpillOptions::new())), "a manager")?;
+    check(
+        is_forked(device.to_device(&*file)) && is_forked(stream.copy_to_device(&mut *array, &*file)),
+        "a file",
+    )?;
+    check(is_forked(stream.to_device_all(&[file.clone()])), "files in one pass")?;
     check(is_forked(stream.record_event()) && is_forked(pinned.view()), "event and view")?;
     let _ =
         (device.clone(), stream.clone(), device.defer_cleanup(), format!("{stream:?} {device:?} {array:?}"));
