@@ -19,6 +19,7 @@ use std::{
     fs,
     future::Future,
     pin::pin,
+    slice,
     sync::atomic::{AtomicBool, Ordering},
     task::{Context, Poll, Waker},
     thread,
@@ -186,7 +187,7 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
         is_forked(device.to_device(&*file)) && is_forked(stream.copy_to_device(&mut *array, &*file)),
         "a file",
     )?;
-    check(is_forked(stream.to_device_all(&[file.clone()])), "files in one pass")?;
+    check(is_forked(stream.to_device_all(slice::from_ref(file))), "files in one pass")?;
     check(is_forked(stream.record_event()) && is_forked(pinned.view()), "event and view")?;
     let _ =
         (device.clone(), stream.clone(), device.defer_cleanup(), format!("{stream:?} {device:?} {array:?}"));

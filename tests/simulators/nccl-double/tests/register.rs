@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use gpumem_collectives::{Communicator, InPlace, Options, Sum};
 use gpumem_core::{ErrorKind, MemoryKind};
-use gpumem_runtime::memory::Trim;
+use gpumem_runtime::{SpillManager, SpillOptions, memory::Trim};
 use nccl_double::Fault;
 use std::{
     thread,
@@ -93,4 +93,20 @@ fn an_abort_lets_the_memory_go() {
     let array = device.to_device(&[1]).unwrap();
     failed(comm.register(&array));
     assert_eq!(registered(), before + 1, "the real library frees what it knows itself");
+}
+
+#[test]
+fn an_array_that_may_leave_the_device_stays_while_it_is_registered() {
+    let _alone = alone();
+    let comm = Communicator::all_with(&[concurrent()], &Options::new()).unwrap().remove(0);
+    let (device, stream) = (comm.device(), comm.device().stream().unwrap());
+    let spilling = SpillManager::new(device, SpillOptions::new()).unwrap();
+    let array = device.to_device(&vec![3_i32; LEN]).unwrap();
+    let array = spilling.add(array).map_err(|(_, error)| error).unwrap();
+    comm.register(&array.get(&stream).unwrap()).unwrap();
+    assert!(!array.evict().unwrap());
+    assert_eq!(spilling.sleep().unwrap().evicted, 0);
+    comm.deregister(&array.get(&stream).unwrap()).unwrap();
+    assert!(array.evict().unwrap());
+    assert_eq!(array.get(&stream).unwrap().copy_to_host().unwrap().to_vec(), vec![3; LEN]);
 }
