@@ -456,7 +456,7 @@ fn a_rank_without_memory_for_a_call_does_not_meet_the_others_later() {
         refused.push((half.err(), comm.on(stream).all_reduce(InPlace, other, Sum).err()));
     }
     assert!(refused[0].0.as_ref().is_some_and(gpumem_core::Error::is_out_of_memory));
-    // Nobody takes the sum of two calls for that of one: each call is refused, or its array tells.
+    // No rank takes the sum of two calls for that of one: each call is refused, or its array tells.
     for ((half, all), (array, other)) in refused.iter().zip(arrays.iter().zip(&others)) {
         assert!(half.is_some() || array.copy_to_host().is_err());
         assert!(all.is_some() || other.copy_to_host().is_err());

@@ -4,7 +4,7 @@
 //! symbol is missing, and they return the status as a Rust enum, in which a code that a newer driver has added is
 //! undefined behaviour. That the signatures below are those of cudarc's bindings is checked by the compiler.
 
-use crate::{capture_mode::RelaxedMode, error::Status};
+use crate::error::Status;
 use cudarc::{
     driver::sys::{self as cuda, *},
     nvrtc::sys::{self as nvrtc, nvrtcProgram, nvrtcResult},
@@ -58,8 +58,11 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The driver API as of CUDA 12.0, as far as it is used here. A `relaxed` function would invalidate captures of other threads
-    /// (see [`capture_mode`](crate::capture_mode)).
+    /// The driver API as of CUDA 12.0, as far as it is used here.
+    ///
+    /// While a thread captures a stream in the mode that is CUDA's default, the driver refuses calls that wait or allocate, on every
+    /// thread, and the refused call invalidates that capture. A thread in the relaxed mode may make them: that is what `relaxed` says.
+    /// Which functions these are was found by calling each beside a capture; those that a test cannot call there have it too.
     DriverApi: cuda -> CUresult {
         fn cuInit(flags: c_uint);
         fn cuDriverGetVersion(version: *mut c_int);
@@ -211,5 +214,33 @@ functions! {
         fn nvrtcGetProgramLog(program: nvrtcProgram, log: *mut c_char);
         fn nvrtcGetCUBINSize(program: nvrtcProgram, bytes: *mut usize);
         fn nvrtcGetCUBIN(program: nvrtcProgram, cubin: *mut c_char);
+    }
+}
+
+/// The mode of a thread whose calls no capture minds.
+pub(crate) const RELAXED: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+
+/// While it lives, its thread is in the relaxed mode.
+struct RelaxedMode<'a> {
+    api: &'a DriverApi,
+    before: CUstreamCaptureMode,
+}
+
+impl<'a> RelaxedMode<'a> {
+    /// With its drop, this costs 20 ns.
+    #[inline]
+    fn enter(api: &'a DriverApi) -> Self {
+        let mut before = RELAXED;
+        // SAFETY: a place for the mode, which the driver exchanges with that of the thread.
+        let _ = unsafe { api.cuThreadExchangeStreamCaptureMode(&mut before) };
+        Self { api, before }
+    }
+}
+
+impl Drop for RelaxedMode<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        let _ = unsafe { self.api.cuThreadExchangeStreamCaptureMode(&mut self.before) };
     }
 }

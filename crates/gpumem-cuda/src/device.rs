@@ -1,17 +1,12 @@
 //! An open device: its context, whether it is lost, and how calls on it begin and fail.
 
-use crate::{
-    NAME, api::DriverApi, context::ContextGuard, error::Status, info::Limits, packers::Packers,
-    stream::LEGACY,
-};
+use crate::{NAME, api::DriverApi, context::ContextGuard, error::Status, info::Limits, packers::Packers};
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
 use gpumem_core::{
     Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result, process::ProcessGuard,
 };
 use std::{
-    cell::Cell,
     fmt,
-    ptr::with_exposed_provenance_mut,
     sync::{
         Arc,
         atomic::{AtomicPtr, AtomicU64, Ordering},
@@ -140,19 +135,6 @@ impl CudaDevice {
             return self.0.loss.error(NAME, operation, || format!("{status} in {operation}"));
         }
         status.error(operation)
-    }
-
-    /// Refuses a call that waits for all blocking streams while one of them is captured, by whomever: it would invalidate that capture.
-    /// The driver does not show captures of other streams. The context is current.
-    pub(crate) fn check_not_captured(&self, operation: &'static str) -> Result<()> {
-        // An integer, because a newer driver may answer with a value that the enum lacks.
-        let state = Cell::new(0u32);
-        let legacy = with_exposed_provenance_mut(LEGACY);
-        // SAFETY: a place for the enum, whose C type is that integer; the handle is the legacy stream's name.
-        match unsafe { self.0.api.cuStreamIsCapturing(legacy, state.as_ptr().cast()) } {
-            status @ Status::STREAM_CAPTURE_IMPLICIT => self.check(status, operation),
-            _ => Ok(()),
-        }
     }
 
     /// Free and total memory. The context is current.

@@ -1,6 +1,6 @@
 //! Graphs: what was enqueued on a stream while it was captured.
 
-use crate::{Cuda, CudaKernel, NAME, capture_mode::RELAXED, device::Owner, stream::CudaStream};
+use crate::{Cuda, CudaKernel, NAME, api::RELAXED, device::Owner, stream::CudaStream};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphNode};
 use gpumem_core::{Error, ErrorKind, ExecutableGraph, GraphNode, KernelArguments, LaunchConfig, Result};
 use std::{

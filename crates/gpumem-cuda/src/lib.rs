@@ -15,7 +15,6 @@ mod api;
 mod backend;
 mod barrier;
 mod buffer;
-mod capture_mode;
 mod context;
 mod copy;
 mod device;

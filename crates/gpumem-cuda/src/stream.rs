@@ -7,12 +7,13 @@ use crate::{
 use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags};
 use gpumem_core::{Error, Result, StreamKind, StreamOptions};
 use std::{
+    cell::Cell,
     ptr::{null_mut, with_exposed_provenance_mut},
     sync::atomic::{AtomicBool, Ordering},
 };
 
 /// The driver's name for the default stream that orders itself with all blocking streams.
-pub(crate) const LEGACY: usize = 1;
+const LEGACY: usize = 1;
 /// The driver's name for the default stream of the calling thread.
 const PER_THREAD: usize = 2;
 
@@ -107,10 +108,23 @@ impl CudaStream {
         let _current = self.owner.enter(operation, "stream")?;
         // By its name, or by the null handle.
         if self.raw.addr() <= LEGACY {
-            self.owner.device.check_not_captured(operation)?;
+            check_not_captured(&self.owner.device, operation)?;
         }
         let status = call();
         if status.is_success() { Ok(()) } else { Err(failure(status)) }
+    }
+}
+
+/// Refuses a call that waits for all blocking streams while one of them is captured: it would invalidate that capture, which may be
+/// another library's. The driver does not show captures of other streams. The context is current.
+pub(crate) fn check_not_captured(device: &CudaDevice, operation: &'static str) -> Result<()> {
+    // An integer, because a newer driver may answer with a value that the enum lacks.
+    let state = Cell::new(0u32);
+    let legacy = with_exposed_provenance_mut(LEGACY);
+    // SAFETY: a place for the enum, whose C type is that integer; the handle is the legacy stream's name.
+    match unsafe { device.api().cuStreamIsCapturing(legacy, state.as_ptr().cast()) } {
+        status @ Status::STREAM_CAPTURE_IMPLICIT => device.check(status, operation),
+        _ => Ok(()),
     }
 }
 

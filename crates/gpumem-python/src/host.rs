@@ -192,6 +192,14 @@ impl<'py> Host<'py> {
         !self.dtype.is_bytes() && !is_empty && (apart || !self.address.is_multiple_of(self.dtype.alignment()))
     }
 
+    /// A copy of an array whose elements are held as bytes and repeat along an axis: the library would lay out its own with the bytes of
+    /// an element apart.
+    pub(crate) fn without_repeats(&self) -> PyResult<Option<Self>> {
+        let in_bytes = self.dtype.is_bytes() || self.is_odd();
+        let repeats = self.strides.iter().zip(&self.shape).any(|(stride, len)| *stride == 0 && *len > 1);
+        (in_bytes && repeats).then(|| Self::of(&self.array.call_method1("copy", ("C",))?)).transpose()
+    }
+
     /// Shape and strides of the library's elements: of numbers, or of bytes.
     fn held<T: Element>(&self) -> PyResult<(Vec<usize>, Vec<isize>)> {
         // Where the other side is held as bytes, so is this.

@@ -172,6 +172,7 @@ pub(crate) fn to_device<'py>(
         }
         None => {
             let host = Host::of(obj)?;
+            let host = host.without_repeats()?.unwrap_or(host);
             if let Some(stream) = &handle {
                 return Bound::new(py, upload(py, &host, &stream.0)?);
             }
@@ -187,6 +188,8 @@ pub(crate) fn to_device<'py>(
 
 /// A copy of an array of the host, in the order of a stream.
 pub(crate) fn upload(py: Python<'_>, host: &Host<'_>, stream: &gpumem::Stream) -> PyResult<DeviceNDArray> {
+    let packed = host.without_repeats()?;
+    let host = packed.as_ref().unwrap_or(host);
     let elements = with_type!(host.dtype.held(), {
         let view = host.view::<T>()?;
         hold(&py.detach(|| stream.to_device(&view)).map_err(raise)?)

@@ -233,7 +233,7 @@ def test_a_rank_that_only_sends_is_told_that_no_rank_received():
     ],
     ids=["broadcast", "all_reduce of none", "receive of none", "scatter of none"],
 )
-def test_a_rank_that_nobody_answers_is_told_whatever_it_gives(call):
+def test_a_rank_without_an_answer_is_told_whatever_it_gives(call):
     for in_group in False, True:
         rank, _silent = ranks(2, timeout=0.3)
         with pytest.raises(gpumem.GpuMemError, match="did not take part"):

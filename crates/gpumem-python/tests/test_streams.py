@@ -312,6 +312,9 @@ def test_a_launch_that_waits_tells_its_own_failure():
 def test_a_broadcast_of_records_is_copied_whole(dtype):
     values = np.array([1, 2], dtype="u1").astype(dtype) if isinstance(dtype, str) else np.array([(1, 2), (3, 4)], dtype)
     stream, array = gpumem.stream(), gpumem.to_device(values)
+    repeated = gpumem.to_device(np.broadcast_to(values, (3, 2)))
+    np.testing.assert_array_equal(repeated[1:].copy_to_host(), np.broadcast_to(values, (2, 2)))
+    np.testing.assert_array_equal(gpumem.to_device(np.broadcast_to(values, (3, 2)), stream=stream)[:, 1].copy_to_host(), values[[1, 1, 1]])
     for shape, axes in (((3, 2), None), ((2, 3), True)):
         expected = np.broadcast_to(values[:, None] if axes else values, shape)
         view = (array.reshape(2, 1) if axes else array).broadcast_to(shape)
@@ -330,3 +333,6 @@ def test_a_broadcast_of_a_packed_field_is_copied_whole():
     copy = stream.copy_to_host(field.broadcast_to((3, 2)))
     stream.synchronize()
     np.testing.assert_array_equal(np.asarray(copy), expected)
+    repeated = gpumem.to_device(np.broadcast_to(records, (3, 2))["b"])
+    np.testing.assert_array_equal(repeated[1:].copy_to_host(), expected[1:])
+    np.testing.assert_array_equal(gpumem.to_device(field.broadcast_to((3, 2))).copy_to_host(), expected)

@@ -61,7 +61,7 @@
 //! # use gpumem_core::{DriverDevice, Stream as _};
 //! # let device = gpumem::Device::open("host")?;
 //! let stream = device.raw().create_stream(&gpumem::StreamOptions::default())?;
-//! // SAFETY: nobody else has the stream.
+//! // SAFETY: no other code has the stream.
 //! assert!(unsafe { stream.begin_capture() }?);
 //! stream.end_capture(false)?;
 //! # Ok::<(), gpumem::Error>(())

@@ -374,7 +374,8 @@ mod tests {
         shared.leave(1);
         for _ in 0..3 {
             let call = Call::new::<u8>(Kind::Barrier, 0);
-            let part = Part { call, queue: ("", 0, 0), source: Span::default(), destination: Span::default() };
+            let part =
+                Part { call, queue: ("", 0, 0), source: Span::default(), destination: Span::default() };
             assert!(shared.call(0, part).is_err());
         }
         assert!(shared.lock().open.is_empty());

@@ -146,8 +146,8 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     /// `false`, the default, if the backend has no graphs.
     ///
     /// # Safety
-    /// Until the capture ends, nobody enqueues work on the stream, through this or another handle of its queue, who relies on it
-    /// to run.
+    /// Until the capture ends, no work is enqueued on the stream, through this or another handle of its queue, that its caller
+    /// relies on to run.
     ///
     /// # Errors
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.

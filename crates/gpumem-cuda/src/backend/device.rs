@@ -6,6 +6,7 @@ use crate::{
     device::{Inner, Owner},
     error::Status,
     managed, nvrtc, probe,
+    stream::check_not_captured,
 };
 use cudarc::driver::sys::{
     CUipcMem_flags_enum as Flags, CUipcMemHandle, CUmem_advise_enum as Hint,
@@ -45,7 +46,7 @@ unsafe impl DriverDevice<Cuda> for CudaDevice {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "cuCtxSynchronize";
         let _current = self.enter(OPERATION)?;
-        self.check_not_captured(OPERATION)?;
+        check_not_captured(self, OPERATION)?;
         // SAFETY: the context is current.
         let status = unsafe { self.inner().api.cuCtxSynchronize() };
         self.check(status, OPERATION)
@@ -280,7 +281,7 @@ unsafe impl DriverDevice<Cuda> for CudaDevice {
         };
         event.owner.check(OPERATION, "event")?;
         let _current = self.enter(OPERATION)?;
-        self.check_not_captured(OPERATION)?;
+        check_not_captured(self, OPERATION)?;
         // SAFETY: both handles are alive, and the driver refuses an event of another context.
         self.check(unsafe { record(self.context(), event.raw) }, OPERATION)
     }

@@ -33,7 +33,7 @@ impl Capture {
         Self(raw)
     }
 
-    /// Ends the capture, which nobody has invalidated.
+    /// Ends the capture, which no call has invalidated.
     fn end(self) {
         let mut graph = null_mut();
         // SAFETY: the stream is this value's, and is not used again; a place for a handle.

@@ -41,7 +41,7 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
         let (Some(wait), Some(before)) = (part.waits(), before) else { continue };
         let after = wait.for_work(py, &part.stream)?;
         // The caller's arrays do not tell how all of it has ended: what is only sent has none, nor has what has no elements. A failure
-        // from before is told by whoever waits for that.
+        // from before is told by a wait for that.
         if before.query().is_ok() {
             wait.for_event(py, &after)?;
         }

@@ -192,7 +192,7 @@ pub(crate) fn find<B: Backend>(
         let overlapping = || lent.range(..(end, 0)).map(|(_, entry)| entry).filter(|entry| entry.end > first);
         // A device may have given the addresses out anew since its reset: newer memory comes first.
         let Some(entry) = overlapping().find(|entry| entry.memory.is_fresh()) else {
-            // A loan from before a reset describes memory that is gone, and nobody else's.
+            // A loan from before a reset describes memory that is gone, and not another library's.
             return match overlapping().next() {
                 Some(_) => Err(device.core().error(operation, ErrorKind::Stale { what: "memory" })),
                 None => not_lent(),

@@ -238,7 +238,7 @@ fn an_array_stays_while_a_view_or_a_loan_exists() {
     is_right(&all[0], &stream, 0, 0);
 }
 
-/// Whoever else has the address keeps the array where it is.
+/// Other code that has the address keeps the array where it is.
 #[test]
 fn an_array_stays_while_others_have_its_address() {
     let (device, _raw) = host(options());
@@ -341,7 +341,7 @@ fn what_is_on_the_host_or_in_a_file_already_is_not_copied_again() {
     assert_eq!(moved(), (3, 9, 1));
 }
 
-/// Nothing runs before somebody waits, and nobody does: what leaves makes room for what comes, in the order of the streams.
+/// Nothing runs before a wait, and there is none: what leaves makes room for what comes, in the order of the streams.
 #[test]
 fn a_thousand_evictions_wait_for_nothing_and_take_no_memory() {
     for seed in 0..4 {
