@@ -44,19 +44,16 @@ def test_memory_that_is_locked_in_place_is_the_same_memory():
 
 
 def test_an_array_of_another_process_has_elements_of_one_size():
-    array = gpumem.ipc_array(8, "u1")
-    (data, _) = array.get_ipc_handle().__reduce__()[1]
-    for dtype in "V2000000", "V4", "V1", "S8", [("a", "u4"), ("b", "u4")]:
-        with pytest.raises((ValueError, gpumem.GpuMemError)):
-            gpumem.IpcArrayHandle(data, np.dtype(dtype)).open()
-    records = gpumem.ipc_array(3, [("a", "f4"), ("b", "u1")])
-    handle = records.get_ipc_handle()
-    (data, dtype) = handle.__reduce__()[1]
-    for other in "V4", "V6", "V0", "u1":
-        with pytest.raises((ValueError, TypeError, gpumem.GpuMemError)):
-            gpumem.IpcArrayHandle(data, np.dtype(other)).open()
-    # One process cannot open what it has exported itself; the type is right.
-    assert dtype == records.dtype
+    records = np.dtype([("a", "f4"), ("b", "u1")])
+    for array, others in (
+        (gpumem.ipc_array(8, "u1"), ["V2000000", "V4", "V1", "S9"]),
+        (gpumem.ipc_array(3, records), ["V4", "V6", "S1", [("a", "f4")]]),
+    ):
+        data, dtype = array.get_ipc_handle().__reduce__()[1]
+        assert dtype == array.dtype
+        for other in others:
+            with pytest.raises(ValueError, match="another size"):
+                gpumem.IpcArrayHandle(data, np.dtype(other)).open()
 
 
 def test_an_array_of_the_gpu_is_refused_by_another_device():
