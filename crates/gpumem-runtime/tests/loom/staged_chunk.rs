@@ -1,7 +1,14 @@
 //! The parts of a staged chunk: a slot is written by one thread, after its copy is over and before the next one is read.
 
 use gpumem_memory::sync::{event_count::EventCount, part_marks::PartMarks};
-use loom::{cell::UnsafeCell, sync::Arc, thread};
+use loom::{
+    cell::UnsafeCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 /// A chunk whose parts are numbers, in a block with a place for each slot.
 struct Chunk {
@@ -25,6 +32,28 @@ impl Chunk {
         while let Some(part) = self.marks.take() {
             if !self.marks.is_open(part) {
                 self.event_count.wait_until(|| self.marks.is_open(part));
+            }
+            // SAFETY: as above.
+            self.block[part % self.block.len()].with_mut(|slot| unsafe { *slot = part + 1 });
+            if self.marks.mark(part) {
+                self.event_count.notify_all();
+            }
+        }
+    }
+
+    /// As [`help`](Self::help), but one part cannot be moved: then no thread goes on.
+    fn help_until(&self, bad: usize, ended: &AtomicBool) {
+        let has_ended = || ended.load(Ordering::Acquire);
+        while !has_ended()
+            && let Some(part) = self.marks.take()
+        {
+            if !self.marks.is_open(part) {
+                self.event_count.wait_until(|| has_ended() || self.marks.is_open(part));
+            }
+            if part == bad || has_ended() {
+                ended.store(true, Ordering::Release);
+                self.event_count.notify_all();
+                return;
             }
             // SAFETY: as above.
             self.block[part % self.block.len()].with_mut(|slot| unsafe { *slot = part + 1 });
@@ -119,4 +148,35 @@ fn the_last_part_of_a_whole_chunk_wakes_the_submitter() {
         (0..3).for_each(|part| chunk.copy(part));
         helpers.into_iter().for_each(|helper| helper.join().unwrap());
     });
+}
+
+/// A file that ends, or a thread that unwinds: whoever waits for a part or for a slot goes on, and what was sent had been moved.
+#[test]
+fn a_part_that_fails_ends_every_wait() {
+    for (bad, slots) in [(1, 1), (1, 2)] {
+        model(move || {
+            let chunk = Chunk::new(PartMarks::ring(3, slots), slots);
+            let ended = Arc::new(AtomicBool::new(false));
+            let helpers: Vec<_> = (0..2)
+                .map(|_| {
+                    let (chunk, ended) = (chunk.clone(), ended.clone());
+                    thread::spawn(move || chunk.help_until(bad, &ended))
+                })
+                .collect();
+            let mut sent = 0;
+            while !ended.load(Ordering::Acquire) {
+                let mut moved = sent;
+                chunk.event_count.wait_until(|| {
+                    moved = chunk.marks.moved_from(moved);
+                    moved > sent || ended.load(Ordering::Acquire)
+                });
+                (sent..moved).for_each(|part| chunk.copy(part));
+                sent = moved;
+                chunk.marks.reopen(sent);
+                chunk.event_count.notify_all();
+            }
+            helpers.into_iter().for_each(|helper| helper.join().unwrap());
+            assert!(sent <= bad);
+        });
+    }
 }
