@@ -6,8 +6,9 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    DeviceBuffer, DriverDevice, ErrorKind, Event, EventOptions, Fill, MemoryKind, Pattern, RegisterOptions,
-    Stream, StreamKind, StreamOptions,
+    AllocationRequest, Attach, DeviceBuffer, DriverDevice, DriverModule, ErrorKind, Event, EventOptions,
+    Fill, KernelArguments, LaunchConfig, MemoryKind, Pattern, RegisterOptions, Stream, StreamKind,
+    StreamOptions,
 };
 use gpumem_cuda::{Cuda, CudaExt};
 use std::ptr::{NonNull, null_mut};
@@ -46,24 +47,29 @@ impl Capture {
     }
 }
 
-/// What the runtime asks of the driver.
+/// What the runtime asks of the driver, but for waits for the device: those of a block of the fixture's, too.
 fn everything(lab: &Lab) {
     let bytes = 1 << 20;
-    let kinds = [MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Managed(gpumem_core::Attach::Global)];
-    let blocks = kinds.map(|kind| lab.allocate(kind, bytes));
+    let kinds = [MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Managed(Attach::Global)];
+    // SAFETY: the sizes are sound, and device memory is written before it is read.
+    let allocate =
+        |kind| unsafe { lab.device.allocate(&AllocationRequest { bytes, align: 16, kind }) }.unwrap();
+    let blocks = kinds.map(allocate);
+    let address = blocks[0].address();
+    let fill = |value| Fill { address, pattern: Pattern::U8(value), count: bytes, rows: 1, pitch: bytes };
     let data = Numbers(9).bytes(bytes);
-    lab.write(blocks[0].address(), &data);
-    assert_eq!(lab.read(blocks[0].address(), bytes), data);
+    lab.write(address, &data);
+    assert_eq!(lab.read(address, bytes), data);
     let mut own = vec![0u8; 1 << 16];
     let place = NonNull::new(own.as_mut_ptr()).unwrap();
-    // SAFETY: the memory is this function's until the buffer is dropped.
-    drop(lab.own(unsafe { lab.device.register(place, own.len(), RegisterOptions::default()) }.unwrap()));
+    // SAFETY: the memory is this function's until the buffer is released, and nothing uses it.
+    unsafe {
+        let registered = lab.device.register(place, own.len(), RegisterOptions::default()).unwrap();
+        lab.device.release(registered).map_err(|(_, error)| error).unwrap();
+    }
     let (stream, other) = (lab.stream(), lab.stream());
     let event = lab.device.create_event(EventOptions::default()).unwrap();
-    lab.fill(
-        &stream,
-        &Fill { address: blocks[0].address(), pattern: Pattern::U8(1), count: bytes, rows: 1, pitch: bytes },
-    );
+    lab.fill(&stream, &fill(1));
     stream.record(&event).unwrap();
     other.wait(&event).unwrap();
     event.synchronize().unwrap();
@@ -72,21 +78,26 @@ fn everything(lab: &Lab) {
     assert!(other.query().unwrap());
     event.destroy().unwrap();
     lab.device.memory_info().unwrap();
-    // A module that is new to the driver, and its first launch.
-    drop(Lab::on(lab.device.clone()));
+    let module = lab.compile("extern \"C\" __global__ void nothing() {}");
+    let kernel = module.kernel("nothing").unwrap();
+    // SAFETY: the kernel has no arguments and uses no memory.
+    unsafe { stream.launch(&kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) }.unwrap();
+    stream.synchronize().unwrap();
+    drop((kernel, module));
     // A graph of the library's own.
-    // SAFETY: what the test enqueues is launched below.
+    // SAFETY: what is enqueued until the end is launched below.
     assert!(unsafe { stream.begin_capture() }.unwrap());
-    lab.fill(
-        &stream,
-        &Fill { address: blocks[0].address(), pattern: Pattern::U8(7), count: bytes, rows: 1, pitch: bytes },
-    );
+    lab.fill(&stream, &fill(7));
     let mut graph = stream.end_capture(false).unwrap();
     // SAFETY: the memory is alive until the stream has been waited for.
     unsafe { graph.launch(&other) }.unwrap();
     other.synchronize().unwrap();
     drop((graph, stream, other));
-    assert!(lab.read(blocks[0].address(), bytes).iter().all(|byte| *byte == 7));
+    assert!(lab.read(address, bytes).iter().all(|byte| *byte == 7));
+    for block in blocks {
+        // SAFETY: all that used it has been waited for.
+        unsafe { lab.device.release(block) }.map_err(|(_, error)| error).unwrap();
+    }
 }
 
 fn beside_a_capture(lab: &Lab) -> Result<(), Skip> {
