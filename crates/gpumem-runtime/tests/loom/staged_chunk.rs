@@ -150,7 +150,7 @@ fn the_last_part_of_a_whole_chunk_wakes_the_submitter() {
     });
 }
 
-/// A file that ends, or a thread that unwinds: whoever waits for a part or for a slot goes on, and what was sent had been moved.
+/// A file that ends, or a thread that unwinds: waits for a part and for a slot end, and what was sent had been moved.
 #[test]
 fn a_part_that_fails_ends_every_wait() {
     for (bad, slots) in [(1, 1), (1, 2)] {
