@@ -4,9 +4,9 @@
     python3 docs/benchmarks/files.py --folder /mnt/disk --gb 2
 
 One run writes the files, lets every library load them in turns, and removes them. Each number is the bytes of the elements by the time
-from the call until the device has them, in GB/s (10^9 bytes): the median of the rounds, and the lowest and the highest. `warm` files are in the
-page cache; `cold` ones are dropped from it before each load (posix_fadvise). What was loaded is compared bit for bit with what was written, in
-the first round, outside of the time. Libraries that are not installed are left out with the reason, and so is what a library refuses.
+from the call until the device has them, in GB/s (10^9 bytes): the median of the rounds, and the lowest and the highest. `warm` files are
+in the page cache; `cold` ones are dropped from it before each load (posix_fadvise). What was loaded is compared bit for bit with what
+was written, in the first round, outside of the time. Libraries that are not installed are left out with the reason, and so is what a library refuses.
 """
 import argparse
 import gc

@@ -150,7 +150,8 @@ pub struct HostFunction(Arc<Function>);
 
 impl HostFunction {
     /// Bytes of the stack of each thread that is started to run such functions, or other code of the user: as many as that of a
-    /// program's main thread, instead of the two MiB of Rust's threads. A variable of a kernel alone may have half a MiB. The system gives the pages that are used.
+    /// program's main thread, instead of the two MiB of Rust's threads. A variable of a kernel alone may have half a MiB. The system
+    /// gives the pages that are used.
     pub const STACK_BYTES: usize = 8 << 20;
 
     /// Wraps a function. An error becomes an asynchronous fault of the stream, as a trap in a GPU kernel does.
