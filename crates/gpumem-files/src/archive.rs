@@ -182,17 +182,26 @@ const VERSION: u64 = 45;
 /// The first day that the format has: the same arrays make the same file.
 const DAY: u64 = 0x21;
 
+/// Bytes of the field with lengths in 64 bits: before a member, and in the directory, where it also has the place.
+const LOCAL_EXTRA: u64 = 20;
+const ENTRY_EXTRA: u64 = 28;
+
 impl NewMember {
     /// Bytes of the header before its own.
     pub(crate) fn header_bytes(name: &str) -> u64 {
-        LOCAL + name.len() as u64 + 20
+        LOCAL + name.len() as u64 + LOCAL_EXTRA
+    }
+
+    /// The numbers that both headers have.
+    fn numbers(&self, extra: u64) -> Vec<(u64, usize)> {
+        let numbers = [(VERSION, 2), (UTF8, 2), (STORED, 2), (0, 2), (DAY, 2), (self.checksum.into(), 4)];
+        let lengths = [(ELSEWHERE, 4), (ELSEWHERE, 4), (self.name.len() as u64, 2), (extra, 2)];
+        [&numbers[..], &lengths].concat()
     }
 
     /// The header before its bytes. Its length is at most [`MOST_NAME`].
     pub(crate) fn local(&self) -> Vec<u8> {
-        let numbers = [(VERSION, 2), (UTF8, 2), (STORED, 2), (0, 2), (DAY, 2), (self.checksum.into(), 4)];
-        let lengths = [(ELSEWHERE, 4), (ELSEWHERE, 4), (self.name.len() as u64, 2), (20, 2)];
-        let mut header = record(b"PK\x03\x04", &[&numbers[..], &lengths].concat());
+        let mut header = record(b"PK\x03\x04", &self.numbers(LOCAL_EXTRA));
         header.extend(self.name.as_bytes());
         header.extend(record(&[], &[(ZIP64 as u64, 2), (16, 2), (self.bytes, 8), (self.bytes, 8)]));
         header
@@ -200,11 +209,10 @@ impl NewMember {
 
     /// Its entry in the directory.
     fn entry(&self) -> Vec<u8> {
-        let numbers = [(VERSION, 2), (UTF8, 2), (STORED, 2), (0, 2), (DAY, 2), (self.checksum.into(), 4)];
-        let lengths = [(ELSEWHERE, 4), (ELSEWHERE, 4), (self.name.len() as u64, 2), (28, 2)];
         // No comment, the first disk, no attributes.
         let rest = [(0, 2), (0, 2), (0, 2), (0, 4), (ELSEWHERE, 4)];
-        let mut entry = record(b"PK\x01\x02", &[&[(VERSION, 2)], &numbers[..], &lengths, &rest].concat());
+        let numbers = [&[(VERSION, 2)], &self.numbers(ENTRY_EXTRA)[..], &rest].concat();
+        let mut entry = record(b"PK\x01\x02", &numbers);
         entry.extend(self.name.as_bytes());
         let extra = [(ZIP64 as u64, 2), (24, 2), (self.bytes, 8), (self.bytes, 8), (self.header, 8)];
         entry.extend(record(&[], &extra));
@@ -217,7 +225,7 @@ pub(crate) const MOST_NAME: usize = u16::MAX as usize;
 
 /// Bytes of the directory of members with these names, and of its end.
 pub(crate) fn directory_bytes<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
-    let entries = names.map(|name| ENTRY as u64 + name.len() as u64 + 28);
+    let entries = names.map(|name| ENTRY as u64 + name.len() as u64 + ENTRY_EXTRA);
     match entries.sum() {
         0 => END,
         bytes => bytes + END_64 + LOCATOR + END,

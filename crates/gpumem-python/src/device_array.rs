@@ -134,7 +134,8 @@ impl DeviceNDArray {
     /// Whether a copy that the library lays out has the bytes of each element side by side. It puts the axis of a broadcast innermost, as
     /// NumPy does, and with elements that are held as bytes that would be within each.
     pub(crate) fn copies_keep_bytes(&self) -> bool {
-        each!(&self.elements, array => self.dtype.layout(&array.layout().like()).is_ok())
+        !self.dtype.is_bytes()
+            || each!(&self.elements, array => self.dtype.layout(&array.layout().like()).is_ok())
     }
 
     /// A new array: elements that were not aligned are so now.
