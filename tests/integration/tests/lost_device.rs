@@ -8,7 +8,8 @@ mod scenario;
 use common::{double, host, is_clean};
 use gpumem_core::{ErrorKind, Result};
 use gpumem_host::HostOptions;
-use ndarray::{Array1, Array2};
+use gpumem_runtime::{CudaArrayInterface, HasCudaArrayInterface};
+use ndarray::{Array1, Array2, Ix1};
 use scenario::{UNTOUCHED, is_lost, is_usable, numbers};
 use std::{sync::mpsc, task::Poll, time::Duration};
 
@@ -169,4 +170,41 @@ fn a_reset_inside_a_page_locked_scope_frees_nothing_twice() {
     }
     is_usable(&device);
     is_clean(&device, &raw);
+}
+
+/// An object of another library.
+struct Foreign(CudaArrayInterface);
+
+// SAFETY: the test keeps the memory.
+unsafe impl HasCudaArrayInterface for Foreign {
+    fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Loans last beyond a reset, and the addresses of their memory are given out anew: to another library, too.
+#[test]
+fn what_was_lent_before_a_reset_is_told_from_what_is_there_now() {
+    // Memory of that size is a mapping of its own, which the next one of that size gets.
+    const LEN: usize = if cfg!(miri) { 1 << 8 } else { 10 << 20 };
+    let (device, _) = host(HostOptions::new());
+    let array = device.to_device(&vec![7_u32; LEN]).unwrap();
+    let (tensor, loan) =
+        (array.lend_to_host().unwrap().into_dlpack().unwrap(), array.lend_to_host().unwrap());
+    let described = loan.describe();
+    std::mem::forget(loan);
+    // SAFETY: no other thread uses the device, and no other library the memory that was lent.
+    unsafe { device.reset() }.unwrap();
+    let newer: Vec<_> = (0..3).map(|at| device.to_device(&vec![at; LEN]).unwrap()).collect();
+    let overlapping =
+        newer.iter().filter(|array| described.data.0.abs_diff(array.address()) < LEN as u64 * 4);
+    println!("{} of {} arrays have addresses that were lent", overlapping.count(), newer.len());
+    for (at, array) in newer.iter().enumerate() {
+        let object = Foreign(CudaArrayInterface { data: (array.address(), true), ..described.clone() });
+        let taken = device.as_cuda_array::<u32, Ix1, _>(object).unwrap();
+        assert_eq!(taken.get(LEN - 1).unwrap(), at as u32);
+    }
+    // The tensor is the old one, also where newer memory at its address is lent.
+    let _loans: Vec<_> = newer.iter().map(|array| array.lend_to_host().unwrap()).collect();
+    assert!(is_stale(device.from_dlpack::<u32, Ix1>(tensor, None)));
 }

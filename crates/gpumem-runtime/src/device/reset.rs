@@ -10,7 +10,8 @@ impl<B: Backend> Device<B> {
     ///
     /// # Safety
     /// No other thread uses the device meanwhile: work that it enqueues while the driver frees the memory would use
-    /// freed memory. Other libraries in this process lose their objects on the device, too.
+    /// freed memory. Other libraries in this process lose their objects on the device, too: they use none of them afterwards, nor
+    /// memory that this one lent to them.
     ///
     /// # Errors
     /// Returns [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the

@@ -28,6 +28,8 @@ struct Table {
     count: AtomicUsize,
     /// Where memory of the host ends that arrays of the library have registered, by where it begins and a number.
     registered: Mutex<BTreeMap<(u64, u64), u64>>,
+    /// The memory of the library's own DLPack tensors that are alive, by their manager's context.
+    tensors: Mutex<BTreeMap<usize, Box<dyn LoanedMemory>>>,
 }
 
 impl Table {
@@ -37,6 +39,7 @@ impl Table {
             lent: Mutex::new(BTreeMap::new()),
             count: AtomicUsize::new(0),
             registered: Mutex::new(BTreeMap::new()),
+            tensors: Mutex::new(BTreeMap::new()),
         }
     }
 
@@ -134,6 +137,38 @@ pub(crate) fn is_lent<B: Backend>(memory: &Allocation<B>) -> bool {
     places(memory).any(|(start, _)| lent.contains_key(&(start, memory.id())))
 }
 
+/// A DLPack tensor of the library's own, as long as this lives. It is known by its manager's context, the address of a block that lives
+/// as long: that of its elements may be another library's after a reset.
+#[derive(Debug)]
+pub(crate) struct OwnTensor {
+    origin: ProcessGuard,
+    context: usize,
+}
+
+impl OwnTensor {
+    pub(crate) fn note<B: Backend>(context: usize, memory: &AllocationRef<B>) -> Self {
+        let table = table();
+        table.tensors.lock().insert(context, Box::new(memory.clone()));
+        Self { origin: table.origin, context }
+    }
+
+    /// Whether a tensor with that context is the library's own, and older than a reset of its device.
+    pub(crate) fn is_stale(context: usize) -> bool {
+        table().tensors.lock().get(&context).is_some_and(|memory| !memory.is_fresh())
+    }
+}
+
+impl Drop for OwnTensor {
+    fn drop(&mut self) {
+        let table = table();
+        if table.origin == self.origin {
+            let memory = table.tensors.lock().remove(&self.context);
+            // Dropped without the lock.
+            drop(memory);
+        }
+    }
+}
+
 /// Memory of the host that an array of the library has registered, as long as this lives: no import becomes its owner too.
 #[derive(Debug)]
 pub(crate) struct Registration {
@@ -167,8 +202,7 @@ impl Drop for Registration {
 /// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
 /// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
 /// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
-/// allocation's, or they are registered. Returns [`ErrorKind::Stale`] if they were lent before a reset of their device, by a loan that
-/// has not ended.
+/// allocation's, or they are registered.
 pub(crate) fn find<B: Backend>(
     device: &Device<B>,
     operation: &'static str,
@@ -189,14 +223,10 @@ pub(crate) fn find<B: Backend>(
     }
     let found = {
         let lent = table.lent.lock();
-        let overlapping = || lent.range(..(end, 0)).map(|(_, entry)| entry).filter(|entry| entry.end > first);
-        // A device may have given the addresses out anew since its reset: newer memory comes first.
-        let Some(entry) = overlapping().find(|entry| entry.memory.is_fresh()) else {
-            // A loan from before a reset describes memory that is gone, and not another library's.
-            return match overlapping().next() {
-                Some(_) => Err(device.core().error(operation, ErrorKind::Stale { what: "memory" })),
-                None => not_lent(),
-            };
+        // The addresses of memory that was lent before a reset may be anyone's by now.
+        let is_found = |entry: &&Entry| entry.end > first && entry.memory.is_fresh();
+        let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(is_found) else {
+            return not_lent();
         };
         (&*entry.memory as &dyn Any).downcast_ref::<AllocationRef<B>>().cloned()
     };

@@ -245,10 +245,11 @@ fn a_tensor_from_before_a_reset_is_stale() {
     let mut array = device.to_device(&vec![7u32; 1 << 10]).unwrap();
     let read_only = array.lend_to_host().unwrap().into_dlpack().unwrap();
     let writable = array.lend_mut_to_host().unwrap().into_dlpack().unwrap();
+    let unversioned = array.lend_mut_to_host().unwrap().into_dlpack_unversioned().unwrap();
     reset(&device).unwrap();
     // The memory is free again, and may be that of a newer array.
     let newer = device.to_device(&vec![1u32; 1 << 10]).unwrap();
-    for tensor in [read_only, writable] {
+    for tensor in [read_only, writable, unversioned] {
         let error = device.from_dlpack::<u32, Ix1>(tensor, None).map(drop).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Stale { .. }), "{error}");
     }

@@ -5,7 +5,7 @@ use super::{
     abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY, VERSION},
     element,
 };
-use crate::interchange::Loan;
+use crate::{foreign::own::OwnTensor, interchange::Loan};
 use gpumem_core::{Backend, DescriptorError, DlpackDevice, DriverDevice, Error, ErrorKind, Result};
 use gpumem_memory::memory::DeviceCore;
 use smallvec::SmallVec;
@@ -17,7 +17,9 @@ struct Block<H, B: Backend> {
     head: H,
     /// Lengths, then strides.
     numbers: SmallVec<[i64; 12]>,
-    _loan: Loan<B>,
+    /// Set once the block has its address. It ends before the loan does.
+    own: Option<OwnTensor>,
+    loan: Loan<B>,
 }
 
 unsafe extern "C" fn delete_versioned<B: Backend>(tensor: *mut DLManagedTensorVersioned) {
@@ -74,11 +76,12 @@ impl<B: Backend> Loan<B> {
             flags,
             dl_tensor: tensor,
         };
-        let block = Box::into_raw(Box::new(Block { head, numbers, _loan: self }));
+        let block = Box::into_raw(Box::new(Block { head, numbers, own: None, loan: self }));
         // SAFETY: this value owns the block; the pointers into it stay valid, because it does not move any more.
         unsafe {
             (*block).head.manager_ctx = block.cast::<c_void>();
             point(&mut (*block).head.dl_tensor, &mut (*block).numbers);
+            (*block).own = Some(OwnTensor::note(block.addr(), (*block).loan.memory()));
             // The pointer to the head reaches the whole block.
             Ok(DlpackTensor::from_versioned(NonNull::new_unchecked(block.cast())))
         }
@@ -96,11 +99,12 @@ impl<B: Backend> Loan<B> {
         let (tensor, numbers) = self.dl_tensor()?;
         let deleter = Some(delete_unversioned::<B> as unsafe extern "C" fn(_));
         let head = DLManagedTensor { dl_tensor: tensor, manager_ctx: ptr::null_mut(), deleter };
-        let block = Box::into_raw(Box::new(Block { head, numbers, _loan: self }));
+        let block = Box::into_raw(Box::new(Block { head, numbers, own: None, loan: self }));
         // SAFETY: as above.
         unsafe {
             (*block).head.manager_ctx = block.cast::<c_void>();
             point(&mut (*block).head.dl_tensor, &mut (*block).numbers);
+            (*block).own = Some(OwnTensor::note(block.addr(), (*block).loan.memory()));
             Ok(DlpackTensor::from_unversioned(NonNull::new_unchecked(block.cast())))
         }
     }

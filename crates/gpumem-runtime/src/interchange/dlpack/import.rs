@@ -27,7 +27,8 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// Returns [`Descriptor`](gpumem_core::ErrorKind::Descriptor) or [`Layout`](gpumem_core::ErrorKind::Layout) for a
     /// tensor that cannot be taken, with the reason: another element type or rank, an unknown version, memory of
-    /// somewhere else. The tensor is deleted then.
+    /// somewhere else. Returns [`Stale`](gpumem_core::ErrorKind::Stale) for one that an array of before a reset was lent as. The tensor
+    /// is deleted then.
     pub fn from_dlpack<T: Element, D: Dimension>(
         &self,
         tensor: DlpackTensor,
@@ -36,6 +37,9 @@ impl<B: Backend> Device<B> {
         const OPERATION: &str = "from_dlpack";
         let fail = |kind: ErrorKind| self.core().error(OPERATION, kind);
         self.core().check(OPERATION)?;
+        if own::OwnTensor::is_stale(tensor.context()) {
+            return Err(fail(ErrorKind::Stale { what: "tensor" }));
+        }
         let elements = tensor.elements::<T>().map_err(fail)?;
         check_rank::<D, B>(self.core(), OPERATION, &elements.layout)?;
         if let Some((memory, layout)) = own::find(self, OPERATION, &elements)? {

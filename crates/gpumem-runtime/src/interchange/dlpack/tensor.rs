@@ -77,6 +77,17 @@ impl DlpackTensor {
         matches!(self.0, Form::Versioned(_))
     }
 
+    /// The address of the producer's own part, by which it knows the tensor.
+    pub(super) fn context(&self) -> usize {
+        let context = match self.0 {
+            // SAFETY: this value owns the tensor, which is alive; the field is at the same place in every version.
+            Form::Versioned(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
+            // SAFETY: as above.
+            Form::Unversioned(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
+        };
+        context.addr()
+    }
+
     /// The fields that later versions may change: all but the version, the deleter and the flags.
     fn tensor(&self) -> Result<&DLTensor, DescriptorError> {
         match self.0 {
