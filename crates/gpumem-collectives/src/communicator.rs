@@ -24,9 +24,10 @@ use std::{
 ///   stream. Ranks whose arrays lie between each other's elements, as columns do, call it in [`group_all`](Self::group_all). All
 ///   else that waits for itself ends by [`Options::timeout`]: a circle through a third stream or through a thread that waits, and
 ///   any circle on GPUs and between processes.
-/// * **What all agree on.** On the host, operation, element type, number of elements, reduction and root are compared before
-///   anything is moved; on GPUs with [`Options::check`]. If they differ, every rank gets a [`CollectiveError`] that names ranks that called something else,
-///   sixteen at most. The last rank gets it from the call, the others at the next wait for their stream.
+/// * **What all agree on.** Operation, element type, number of elements, reduction and root are compared before anything is
+///   moved; between processes on GPUs with [`Options::check`]. If they differ, every rank gets a [`CollectiveError`], which names
+///   ranks that called something else, sixteen at most. The last rank gets it from the call, the others at the next wait for
+///   their stream. On GPUs the communicator ends, unless it was the check that found it.
 /// * **Failures.** A rank that comes later than [`Options::timeout`], gives its communicator up, or whose work fails, is an
 ///   error on all others. Then the destinations are [poisoned](ErrorKind::Poisoned): they cannot be read until they are written
 ///   anew.

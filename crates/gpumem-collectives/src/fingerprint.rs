@@ -84,6 +84,13 @@ impl Fingerprint {
         stable_hash(self.clone().common().into_iter().chain([u8::from(check)])) | 1
     }
 
+    /// The same, as far as it concerns some of the ranks.
+    pub(crate) fn among(&self, ranks: &[usize]) -> Self {
+        let of = |blocks: &Vec<usize>| ranks.iter().filter_map(|rank| blocks.get(*rank).copied()).collect();
+        let blocks = self.blocks.as_ref().map(|(send, receive)| (of(send), of(receive)));
+        Self { blocks, ..self.clone() }
+    }
+
     /// Whether the ranks have to compare numbers that differ.
     pub(crate) fn has_blocks(&self) -> bool {
         self.blocks.is_some()

@@ -13,10 +13,10 @@ pub struct Options {
     /// other in different orders. False by default: then it is an error. With several threads a rank, each with a communicator of
     /// its own, it has to be true.
     pub concurrent: bool,
-    /// Whether ranks on GPUs compare what they call before anything is moved, as ranks on the host always do; calls then wait for
-    /// the other ranks. On the host, ranks in several processes also compare the order in which they call operations of several
-    /// communicators. False by default: on GPUs ranks that disagree are found by the deadline, or get wrong elements.
-    /// `GPUMEM_COLLECTIVE_CHECK=1` makes it true.
+    /// Whether ranks on GPUs in several processes compare what they call before anything is moved, as those of one process and ranks
+    /// on the host always do; calls then wait for the other ranks. On the host, ranks in several processes also compare the order in
+    /// which they call operations of several communicators. False by default: on GPUs ranks of several processes that disagree are
+    /// found by the deadline, or get wrong elements. `GPUMEM_COLLECTIVE_CHECK=1` makes it true.
     pub check: bool,
 }
 

@@ -6,12 +6,13 @@ use super::{
     check::Check,
     device_order::{self, DeviceOrder, Last},
     link::{Handle, IssuedCall, Pending, State, Writes},
+    peers::Mismatch,
 };
 use crate::{
     call::{Accesses, Kind, Prepared, accesses},
     record::{self, Observed},
 };
-use gpumem_core::{Backend, CollectiveCause, POISONED, Result};
+use gpumem_core::{Backend, CollectiveCause, Error, POISONED, Result};
 use gpumem_runtime::{
     Stream,
     internal::{Access, ArrayRef, LentStream, Work, may_block, refuse_overlap},
@@ -19,7 +20,7 @@ use gpumem_runtime::{
 use gpumem_sys::nccl::Failure;
 use smallvec::SmallVec;
 use std::{
-    ptr::with_exposed_provenance_mut,
+    ptr::{self, with_exposed_provenance_mut},
     slice,
     sync::{Arc, MutexGuard, PoisonError},
 };
@@ -130,6 +131,7 @@ pub(super) fn enqueue_locked<B: Backend>(
         begun.iter().for_each(ReadyRank::cancel);
         return began;
     }
+    compare(&begun)?;
     let called = call(&begun);
     let mut ended = Ok(());
     for ready in begun {
@@ -145,6 +147,28 @@ pub(super) fn enqueue_locked<B: Backend>(
         }
     }
     ended
+}
+
+/// Compares what the ranks are about to call with what the other ranks of the process have called. If it does not fit, the library is not
+/// called, and the communicator ends.
+#[inline]
+fn compare<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<()> {
+    for ready in begun.iter().filter(|ready| ready.own.counts) {
+        let link = ready.own.link;
+        if let Err(mismatch) = link.peers.compare(link.rank, ready.own.calls) {
+            return Err(refuse(begun, ready, *mismatch));
+        }
+    }
+    Ok(())
+}
+
+/// Ends the communicators of all ranks that were about to call. Returns the error of the one whose call does not fit.
+#[cold]
+fn refuse<B: Backend>(begun: &[ReadyRank<'_, B>], unfit: &ReadyRank<'_, B>, mismatch: Mismatch) -> Error {
+    let cause = mismatch.tell();
+    let error = unfit.refuse(&cause);
+    begun.iter().filter(|other| !ptr::eq(*other, unfit)).for_each(|other| drop(other.refuse(&cause)));
+    error
 }
 
 /// Calls the library for all ranks.
@@ -181,6 +205,7 @@ impl<B: Backend> OwnCalls<'_, B> {
         }
         let accesses = self.accesses();
         let ready = self.begin(&accesses)?;
+        compare(slice::from_ref(&ready))?;
         let called = call(slice::from_ref(&ready));
         let submission = ready.end(&called)?;
         if let Some(last) = &mut last {
@@ -279,6 +304,21 @@ impl<B: Backend> ReadyRank<'_, B> {
         state.rank.take_back(self.called.sequence);
         drop(state);
         link.changed.notify_all();
+    }
+
+    /// Ends the communicator, and with it the call: the library was not called. One that has ended already keeps its own cause.
+    fn refuse(&self, cause: &CollectiveCause) -> Error {
+        let OwnCalls { link, operation, .. } = self.own;
+        let mut state = link.lock();
+        state.is_calling = false;
+        link.revoke_locked(&mut state, cause.clone());
+        let cause = state.rank.revoked.clone().unwrap_or_else(|| cause.clone());
+        let sequences = self.called.sequence..self.called.sequence + self.called.parts;
+        let failed = state.rank.fail(operation, sequences, cause);
+        drop(state);
+        // Who waits for the call to end.
+        link.changed.notify_all();
+        link.device.core_by(crate::KEY).error(operation, failed)
     }
 
     /// Notes the uses of the arrays. Returns the submission.

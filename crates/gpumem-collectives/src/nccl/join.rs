@@ -5,6 +5,7 @@ use super::{
     device_order::DeviceOrder,
     library::library,
     link::{Handle, LastSubmission, Phase, State},
+    peers::Peers,
     register::Registrations,
 };
 use crate::{
@@ -62,8 +63,10 @@ pub(crate) fn join<B: Backend>(
     };
     let numbers = (i32::try_from(rank).map_err(too_many)?, i32::try_from(size).map_err(too_many)?);
     let barrier = device.to_device(&[0_u8]).map_err(|error| error.in_operation(OPERATION))?;
+    let communicator = stable_hash(id.payload());
     let link = Arc::new(Link {
-        communicator: stable_hash(id.payload()),
+        communicator,
+        peers: Peers::of(communicator),
         library,
         kind,
         device: device.clone(),
@@ -80,6 +83,8 @@ pub(crate) fn join<B: Backend>(
         state: Mutex::new(State::new((rank, size))),
         changed: Condvar::new(),
     });
+    let own = Arc::downgrade(&link);
+    link.peers.add(rank, own);
     let unique = ncclUniqueId { internal: id.payload().map(|byte| byte as _) };
     let joining = link.clone();
     let begin = thread::Builder::new().name("gpumem:join".to_owned());

@@ -1,6 +1,6 @@
 //! The state of one rank's communicator.
 
-use super::{check::Buffers, device_order::DeviceOrder, register::Registrations};
+use super::{check::Buffers, device_order::DeviceOrder, peers::Peers, register::Registrations};
 use crate::{Options, rank_state::RankState, watchdog};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
 use gpumem_runtime::{
@@ -112,6 +112,8 @@ pub(super) struct State<B: Backend> {
 pub(super) struct Link<B: Backend> {
     /// Equal for all ranks of the process in one communicator.
     pub(super) communicator: u64,
+    /// Those ranks.
+    pub(super) peers: Arc<Peers>,
     pub(super) library: &'static Library,
     pub(super) kind: crate::identity::EngineKind,
     pub(super) device: Device<B>,

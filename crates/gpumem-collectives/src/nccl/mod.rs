@@ -14,6 +14,7 @@ mod join;
 mod library;
 mod link;
 mod numbers;
+mod peers;
 mod register;
 mod revoke;
 mod split;

@@ -3,6 +3,7 @@
 use super::{
     Link,
     link::{Handle, IssuedCall, Phase, State, Writes},
+    peers::Peer,
 };
 use crate::report;
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Failure, POISONED, process::DriverUse};
@@ -17,6 +18,13 @@ use std::{
 /// How long a thread inside the library has to come back before the communicator is freed under it: once it has been told to,
 /// and where the library cannot tell it.
 const GRACE: [Duration; 2] = [Duration::from_secs(5), Duration::from_millis(100)];
+
+impl<B: Backend> Peer for Link<B> {
+    fn end(self: Arc<Self>, cause: CollectiveCause) {
+        // Told by the rank whose call finds it, once that has no lock.
+        self.revoke_locked(&mut self.lock(), cause);
+    }
+}
 
 impl<B: Backend> Link<B> {
     /// Fails all operations under way, and all later ones. Never waits.

@@ -1,0 +1,211 @@
+//! What the ranks of one process call, compared as they call it: the library compares nothing, and may write past an array that is
+//! shorter than another rank's call says. No rank waits for another: the one that calls last finds out.
+
+use crate::{
+    call::{Call, Kind, Prepared},
+    fingerprint::{Fingerprint, disagreement},
+};
+use gpumem_core::{Backend, CollectiveCause, process::PerProcess};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// The communicators of the process, by their numbers. A forked child has none.
+static COMMUNICATORS: PerProcess<Mutex<HashMap<u64, Weak<Peers>>>> = PerProcess::new(Mutex::default);
+
+/// A rank of the process, on a device of whichever backend.
+pub(super) trait Peer: Send + Sync {
+    /// Fails what is under way, and all later calls. Never waits.
+    fn end(self: Arc<Self>, cause: CollectiveCause);
+}
+
+/// The ranks of a communicator that the process has.
+#[derive(Default)]
+pub(super) struct Peers {
+    /// How many there are. One that is alone has nothing to compare.
+    count: AtomicUsize,
+    /// A leaf: no other lock is taken under it.
+    said: Mutex<Said>,
+}
+
+#[derive(Default)]
+struct Said {
+    ranks: BTreeMap<usize, Weak<dyn Peer>>,
+    /// Operations of all ranks.
+    all: Queue,
+    /// Sends and receives, by the rank that sends and the one that receives.
+    pairs: HashMap<[usize; 2], Queue>,
+}
+
+/// Calls that meet in the order in which they are made.
+#[derive(Default)]
+struct Queue {
+    /// How many each end has made. The ends are the ranks, or the sender and the receiver.
+    counts: BTreeMap<usize, u64>,
+    /// The number of the first ones that are kept.
+    first: u64,
+    /// Those that some end has still to make.
+    kept: VecDeque<Meeting>,
+}
+
+/// Calls that meet, with their ranks.
+#[derive(Default)]
+struct Meeting {
+    ranks: Vec<usize>,
+    calls: Vec<Fingerprint>,
+}
+
+/// Why the calls of a meeting fail, by their ranks. The last one was made last.
+type Unfit = Vec<(usize, CollectiveCause)>;
+
+/// Calls that do not fit together.
+pub(super) struct Mismatch {
+    /// Why the call that was made last fails.
+    pub(super) own: CollectiveCause,
+    /// The other ranks of the process, and why their communicators end.
+    others: Vec<(Arc<dyn Peer>, CollectiveCause)>,
+}
+
+impl Peers {
+    /// Those of a communicator.
+    pub(super) fn of(communicator: u64) -> Arc<Self> {
+        let mut all = COMMUNICATORS.get().lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, peers| peers.strong_count() > 0);
+        if let Some(peers) = all.get(&communicator).and_then(Weak::upgrade) {
+            return peers;
+        }
+        let peers = Arc::new(Self::default());
+        all.insert(communicator, Arc::downgrade(&peers));
+        peers
+    }
+
+    /// Adds a rank, before the library knows it: until all ranks have joined, none can call.
+    pub(super) fn add(&self, rank: usize, peer: Weak<dyn Peer>) {
+        let mut said = self.lock();
+        said.ranks.insert(rank, peer);
+        // Relaxed: a rank calls when the library has joined all, and so orders their threads.
+        self.count.store(said.ranks.len(), Ordering::Relaxed);
+    }
+
+    /// Compares what a rank is about to call with what the others of the process have called.
+    #[inline]
+    pub(super) fn compare<B: Backend>(
+        &self,
+        rank: usize,
+        calls: &[Prepared<'_, B>],
+    ) -> Result<(), Box<Mismatch>> {
+        // Relaxed: as in `add`.
+        if self.count.load(Ordering::Relaxed) < 2 {
+            return Ok(());
+        }
+        let calls: Vec<&Call> = calls.iter().map(|prepared| &prepared.call).collect();
+        let mut said = self.lock();
+        said.compare(rank, &calls).map_err(|unfit| Box::new(said.mismatch(rank, &unfit)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Said {
+    fn compare(&mut self, rank: usize, calls: &[&Call]) -> Result<(), Unfit> {
+        let all: Vec<&Call> = calls
+            .iter()
+            .filter(|call| !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. }))
+            .copied()
+            .collect();
+        let ranks = self.ranks.len();
+        if all.len() > 1
+            && let Some(group) = Fingerprint::of_group(&all)
+        {
+            self.all.add((rank, rank), group, ranks)?;
+        }
+        for call in calls {
+            let (ends, end) = match call.kind {
+                Kind::Send { to } => ([rank, to], 0),
+                Kind::Receive { from } => ([from, rank], 1),
+                _ => {
+                    self.all.add((rank, rank), Fingerprint::new(call, Vec::new()), ranks)?;
+                    continue;
+                }
+            };
+            if ends.iter().all(|rank| self.ranks.contains_key(rank)) {
+                let fingerprint = Fingerprint::new(call, Vec::new());
+                self.pairs.entry(ends).or_default().add((rank, end), fingerprint, ends.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What each rank of the process is told.
+    fn mismatch(&self, rank: usize, unfit: &Unfit) -> Mismatch {
+        let lost =
+            CollectiveCause::PeerLost { rank, why: "its call does not fit that of another rank".into() };
+        let of = |rank: usize| {
+            let found = unfit.iter().rev().find(|(of, _)| *of == rank);
+            found.map_or_else(|| lost.clone(), |(_, cause)| cause.clone())
+        };
+        let others = self.ranks.iter().filter(|(other, _)| **other != rank);
+        let others = others.filter_map(|(other, peer)| Some((peer.upgrade()?, of(*other)))).collect();
+        Mismatch { own: of(rank), others }
+    }
+}
+
+impl Queue {
+    /// Adds the next call of an end of so many, and compares it with those that it meets.
+    fn add(&mut self, (rank, end): (usize, usize), call: Fingerprint, ends: usize) -> Result<(), Unfit> {
+        let count = self.counts.entry(end).or_default();
+        let at = (*count - self.first) as usize;
+        *count += 1;
+        if at == self.kept.len() {
+            self.kept.push_back(Meeting::default());
+        }
+        if let Some(meeting) = self.kept.get_mut(at) {
+            meeting.add(rank, call)?;
+        }
+        // An end makes its calls in order, so no later meeting is complete before an earlier one.
+        if self.kept.front().is_some_and(|meeting| meeting.calls.len() == ends) {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Meeting {
+    fn add(&mut self, rank: usize, call: Fingerprint) -> Result<(), Unfit> {
+        self.ranks.push(rank);
+        self.calls.push(call);
+        let found = match self.calls.iter().any(Fingerprint::has_blocks) {
+            false => disagreement(&self.ranks, &self.calls),
+            true => {
+                let calls: Vec<_> = self.calls.iter().map(|call| call.among(&self.ranks)).collect();
+                disagreement(&self.ranks, &calls)
+            }
+        };
+        let Some(found) = found else { return Ok(()) };
+        Err(self.ranks.iter().enumerate().map(|(slot, rank)| (*rank, found.of(slot))).collect())
+    }
+}
+
+impl Mismatch {
+    /// Ends the communicators of the other ranks.
+    pub(super) fn tell(self) -> CollectiveCause {
+        for (peer, cause) in self.others {
+            peer.end(cause);
+        }
+        self.own
+    }
+}
+
+impl fmt::Debug for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peers").field("count", &self.count).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,192 @@
+//! Ranks of one process over the double of NCCL that call something else, without a check that waits: each is told at once, and the
+//! library writes nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::*;
+use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, InPlace, Max, Options, Sum};
+use gpumem_core::Result;
+use gpumem_runtime::DeviceArray;
+use ndarray::{Ix1, s};
+use std::{thread, time::Duration};
+
+type Array = DeviceArray<i32, Ix1, B>;
+type Call = fn(&Comm, &Stream, &mut Array) -> Result<()>;
+
+/// Longer than a test may take: who is told by it has waited for it.
+fn late() -> Options {
+    Options::new().timeout(Duration::from_secs(60))
+}
+
+fn apart(ranks: usize) -> Vec<(Comm, Stream)> {
+    let devices: Vec<Device> = (0..ranks).map(|_| concurrent()).collect();
+    let all = Communicator::all_with(&devices, &late()).unwrap();
+    all.into_iter().map(|rank| (rank.device().stream().unwrap(), rank)).map(|(s, r)| (r, s)).collect()
+}
+
+/// How the call of each rank fails: at once, or in a wait for it. What it was to write is as it was, or known to be bad.
+fn failures(
+    all: &[(Comm, Stream)],
+    call: impl Fn(usize, &mut Array) -> Result<()> + Sync,
+) -> Vec<CollectiveError> {
+    let one = |rank: usize| {
+        let (comm, stream) = &all[rank];
+        let mut array = stream.to_device(&[1, 2, 3]).unwrap();
+        let called = call(rank, &mut array).and_then(|()| stream.synchronize());
+        let failure = failed(called);
+        match array.copy_to_host() {
+            Ok(values) => assert_eq!(values.to_vec(), [1, 2, 3]),
+            Err(error) if error.is_poisoned() => {}
+            // The library had been called already: the stream tells it too.
+            told => assert_eq!(failed(told), failure),
+        }
+        // That of a rank that had not called yet is not one of its operations.
+        assert!(told(&failure).is_none() || comm.failure() == Some(failure.clone()));
+        // Nothing goes on.
+        failed(comm.on(stream).barrier());
+        failure
+    };
+    let one = &one;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..all.len()).map(|rank| scope.spawn(move || one(rank))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Those that a rank is told of.
+fn told(failure: &CollectiveError) -> Option<Vec<usize>> {
+    match &failure.cause {
+        CollectiveCause::Mismatch { theirs, .. } => Some(theirs.iter().map(|(rank, _)| *rank).collect()),
+        CollectiveCause::PeerLost { .. } => None,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_rank_that_calls_something_else_ends_the_communicator_at_once() {
+    let others: [Call; 7] = [
+        |comm, stream, array| comm.on(stream).broadcast(array, 0),
+        |comm, stream, array| comm.on(stream).all_reduce(InPlace, array, Max),
+        |comm, stream, array| comm.on(stream).all_reduce(InPlace, &mut array.slice_mut(s![..2])?, Sum),
+        |comm, stream, _| comm.on(stream).all_reduce(InPlace, &mut stream.to_device(&[1_u32; 3])?, Sum),
+        |comm, stream, _| comm.on(stream).all_reduce(InPlace, &mut stream.to_device(&[1; 300])?, Sum),
+        |comm, stream, _| comm.on(stream).barrier(),
+        |comm, stream, array| {
+            comm.group(stream, |group| {
+                group.all_reduce(InPlace, array, Sum)?;
+                group.barrier()
+            })
+        },
+    ];
+    for (case, other) in others.iter().enumerate() {
+        let (all, odd) = (apart(3), case % 3);
+        let found = failures(&all, |rank, array| {
+            let (comm, stream) = &all[rank];
+            match rank == odd {
+                true => other(comm, stream, array),
+                false => comm.on(stream).all_reduce(InPlace, array, Sum),
+            }
+        });
+        // Whichever has called last finds it. One that had not called yet is told who did.
+        let named: Vec<_> = found.iter().map(told).collect();
+        assert!(named.iter().flatten().count() >= 2, "case {case}: {found:?}");
+        for (rank, named) in named.iter().enumerate() {
+            let fits = |other: &usize| (*other == odd) != (rank == odd);
+            assert!(named.iter().flatten().all(fits), "case {case}, rank {rank}: {named:?}");
+        }
+    }
+}
+
+#[test]
+fn a_send_meets_the_receive_of_the_same_number() {
+    let others: [Call; 3] = [
+        |comm, stream, array| comm.on(stream).receive(&mut array.slice_mut(s![..2])?, 0),
+        |comm, stream, _| comm.on(stream).receive(&mut stream.to_device(&[0; 4])?, 0),
+        |comm, stream, _| comm.on(stream).receive(&mut stream.to_device(&[0_f32; 3])?, 0),
+    ];
+    for other in others {
+        let all = apart(3);
+        // Calls of the two others with the third, which differ from these in number and in length.
+        let right = |rank: usize, stream: &Stream| -> Result<()> {
+            let comm = &all[rank].0;
+            let (mut one, two) = (stream.to_device(&[1])?, stream.to_device(&[1, 2])?);
+            let mut into = stream.to_device(&[0, 0])?;
+            comm.group(stream, |group| match rank {
+                2 => {
+                    group.receive(&mut one, 0)?;
+                    group.send(&two, 1)
+                }
+                1 => group.receive(&mut into, 2),
+                _ => group.send(&one, 2),
+            })
+        };
+        for (rank, (_, stream)) in all.iter().enumerate() {
+            right(rank, stream).unwrap();
+        }
+        all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
+        let found = failures(&all[..2], |rank, array| {
+            let (comm, stream) = &all[rank];
+            if rank == 1 { other(comm, stream, array) } else { comm.on(stream).send(array, 1) }
+        });
+        assert_eq!(found.iter().map(told).collect::<Vec<_>>(), [Some(vec![1]), Some(vec![0])]);
+        // The third one has not called, and is told all the same.
+        let (comm, stream) = &all[2];
+        assert_eq!(told(&failed(comm.on(stream).barrier())), None);
+    }
+}
+
+#[test]
+fn blocks_of_other_lengths_are_found_between_any_two_ranks() {
+    let all = apart(3);
+    // Rows to each rank. Rank 2 sends rank 1 a row more than that one takes.
+    let (sent, received) = ([[1, 1, 1], [1, 1, 1], [1, 2, 0]], [[1, 1, 1], [1, 1, 1], [1, 1, 0]]);
+    let found = failures(&all, |rank, _| {
+        let (comm, stream) = &all[rank];
+        let rows = |rows: &[usize; 3]| stream.to_device(&vec![-1; rows.iter().sum::<usize>()]);
+        let (source, mut destination) = (rows(&sent[rank])?, rows(&received[rank])?);
+        comm.on(stream).all_to_all_v((&source, &sent[rank]), (&mut destination, &received[rank]))
+    });
+    let named: Vec<_> = found.iter().map(told).collect();
+    assert_eq!((&named[1], &named[2]), (&Some(vec![2]), &Some(vec![1])), "{found:?}");
+}
+
+/// One thread calls for all ranks: the library takes all of it, or none.
+#[test]
+fn ranks_of_one_thread_are_compared_before_anything_is_called() {
+    let all = apart(3);
+    let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2, 3]).unwrap()).collect();
+    let ends: Vec<(&Comm, &Stream)> = all.iter().map(|(comm, stream)| (comm, stream)).collect();
+    let called = Communicator::group_all(&ends, |groups| {
+        groups.iter_mut().zip(&mut arrays).enumerate().try_for_each(|(rank, (group, array))| match rank {
+            1 => group.all_reduce(InPlace, array, Max),
+            _ => group.all_reduce(InPlace, array, Sum),
+        })
+    });
+    assert_eq!(told(&failed(called)), Some(vec![0]));
+    for ((comm, stream), array) in all.iter().zip(&arrays) {
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
+        failed(comm.on(stream).barrier());
+    }
+}
+
+/// Calls that fit are forgotten: the ranks may be far apart.
+#[test]
+fn ranks_that_agree_are_not_disturbed() {
+    let all = apart(2);
+    let call = |rank: usize| {
+        let (comm, stream) = &all[rank];
+        let mut array = stream.to_device(&[1, 2, 3]).unwrap();
+        for round in 0..50 {
+            comm.on(stream).all_reduce(InPlace, &mut array, Max).unwrap();
+            comm.on(stream).broadcast(&mut array.slice_mut(s![round % 3..]).unwrap(), round % 2).unwrap();
+            match rank {
+                0 => comm.on(stream).send(&array, 1).unwrap(),
+                _ => comm.on(stream).receive(&mut array, 0).unwrap(),
+            }
+        }
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
+    };
+    let call = &call;
+    thread::scope(|scope| (0..2).for_each(|rank| drop(scope.spawn(move || call(rank)))));
+}
