@@ -6,12 +6,12 @@ mod common;
 mod scenario;
 
 use common::{direct_double, double, is_clean};
-use gpumem_core::{Error, ErrorKind};
+use gpumem_core::{CollectiveLibrary, Error, ErrorKind};
 use gpumem_host::{HostOptions, Injection, Operation};
 use gpumem_integration::slow_fill;
 use gpumem_kernel::config_for_items;
 use gpumem_runtime::Device;
-use host_double::{Double, DoubleDevice, Script, Trouble};
+use host_double::{Double, DoubleDevice, DoubleOptions, Script, Trouble};
 use ndarray::{Array1, s};
 use scenario::{Arrived, is_lost, is_usable, run};
 
@@ -238,6 +238,35 @@ fn a_stream_without_a_last_event_leaves_its_memory_usable() {
         drop(written_by_a_stream_that_ends());
         let array = other.to_device(&[3_u32; LEN]).unwrap();
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [3; LEN]);
+        assert!(device.take_errors().is_empty());
+    }
+}
+
+/// A capture of another library makes the driver refuse a wait for the device. The work that is under way has not failed.
+#[test]
+fn a_wait_that_the_driver_refuses_fails_no_work() {
+    const LEN: usize = 32 << 10;
+    for host in [HostOptions::new().brief_bytes(0), HostOptions::new().adversarial(5)] {
+        // As a GPU, which does not say whose failure it is.
+        let collective_library = Some(CollectiveLibrary::Nccl);
+        let options = DoubleOptions { host, collective_library, ..DoubleOptions::default() };
+        let raw = Double::open_with(&options).unwrap();
+        let device = Device::<Double>::from_raw(raw.clone());
+        let (stream, slow) = (device.stream().unwrap(), slow_fill().load(&device).unwrap());
+        let mut array = device.device_array::<u32, _>(LEN).unwrap();
+        let mut out = Array1::zeros(LEN);
+        let scoped = stream.scope(|scope| {
+            slow.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
+            scope.copy_to_host(&array, out.view_mut()).unwrap();
+            let event = stream.record_event().unwrap();
+            raw.host().inject(Injection::next(Operation::Synchronize, Script::REFUSED));
+            assert!(is_refusal(&device.synchronize().unwrap_err()));
+            event.synchronize().unwrap();
+            assert!(event.query().unwrap());
+            7
+        });
+        assert_eq!((scoped.unwrap(), out.to_vec()), (7, vec![1; LEN]));
+        stream.synchronize().unwrap();
         assert!(device.take_errors().is_empty());
     }
 }

@@ -75,10 +75,10 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Notes that the driver reports a failure of work of the device. Unless it says which work has failed, that may have been
-    /// this stream's.
+    /// this stream's. A wait that the driver refuses says nothing about the work.
     #[cold]
     pub fn note_failure(&self, error: &Error) {
-        if !self.survives_faults() {
+        if !self.survives_faults() && ends_the_work(error) {
             self.note_fault(self.last_submission(), error);
         }
     }
