@@ -6,7 +6,7 @@ use crate::{
     error::Status,
 };
 use gpumem_core::{Error, ErrorKind, Event, EventOptions, Result};
-use gpumem_sys::hip::{hipEvent_t, hipEventBlockingSync, hipEventDefault, hipEventDisableTiming};
+use gpumem_sys::hip::{hipEvent_t, hipEventBlockingSync, hipEventDisableTiming, hipEventReleaseToSystem};
 use std::ptr::null_mut;
 
 /// A HIP event.
@@ -28,7 +28,8 @@ impl RocEvent {
     pub(crate) fn create(device: &RocDevice, options: EventOptions, blocking: bool) -> Result<Self> {
         const OPERATION: &str = "hipEventCreateWithFlags";
         let owner = Owner::new(device);
-        let mut flags = hipEventDefault;
+        // Who waits for the event reads page-locked memory, which is not coherent (`hip_runtime_api.h`).
+        let mut flags = hipEventReleaseToSystem;
         if !options.timing {
             flags |= hipEventDisableTiming;
         }

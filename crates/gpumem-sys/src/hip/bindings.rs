@@ -206,6 +206,7 @@ pub const hipStreamNonBlocking: u32 = 1;
 pub const hipEventDefault: u32 = 0;
 pub const hipEventBlockingSync: u32 = 1;
 pub const hipEventDisableTiming: u32 = 2;
+pub const hipEventReleaseToSystem: u32 = 2147483648;
 pub const hipHostMallocPortable: u32 = 1;
 pub const hipHostMallocMapped: u32 = 2;
 pub const hipHostMallocWriteCombined: u32 = 4;
