@@ -33,6 +33,8 @@ pub struct RocDevice(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) driver: &'static Driver,
+    /// Of this device alone: a thread that waits for it may wait for work of another thread on another device.
+    enqueue_lock: EnqueueLock,
     pub(crate) handle: c_int,
     pub(crate) info: DeviceInfo,
     /// Architecture with its features.
@@ -75,6 +77,7 @@ impl RocDevice {
         let Parts { driver, handle, info, isa, capabilities, limits } = parts;
         Self(Arc::new(Inner {
             driver,
+            enqueue_lock: EnqueueLock::new(driver.version),
             handle,
             info,
             isa,
@@ -97,8 +100,8 @@ impl RocDevice {
         &self.0.driver.hip.hip
     }
 
-    pub(crate) fn enqueue_lock(&self) -> &'static EnqueueLock {
-        &self.0.driver.enqueue_lock
+    pub(crate) fn enqueue_lock(&self) -> &EnqueueLock {
+        &self.0.enqueue_lock
     }
 
     pub(crate) fn ordinal(&self) -> usize {

@@ -15,7 +15,7 @@ const MOST_FOR_A_QUERY: Duration = Duration::from_millis(5);
 /// HIP of ROCm 5.2 now and then reports the stream as done before its last copy has arrived. The waiting call takes the
 /// command that is being enqueued for a finished one and forgets it, so the next wait finds nothing to wait for. Four
 /// threads with short copies on one stream saw it about once in a thousand rounds on the simulated GPU. Reading the
-/// copy's destination would be a race. The price: while a call frees memory, other threads cannot enqueue. With newer
+/// copy's destination would be a race. The price: while a call frees memory, other threads cannot enqueue on the device. With newer
 /// versions the lock is not taken, nor do other libraries take it.
 #[derive(Debug)]
 pub(crate) struct EnqueueLock(Option<RwLock<()>>);

@@ -2,7 +2,6 @@
 
 use crate::{
     NAME,
-    enqueue_lock::EnqueueLock,
     error::{HIP, Status},
     hsa_runtime::Runtime,
 };
@@ -23,7 +22,6 @@ const OLDEST: Version = Version::new(50_200_000);
 pub(crate) struct Driver {
     pub(crate) hip: HipLibrary,
     pub(crate) version: Version,
-    pub(crate) enqueue_lock: EnqueueLock,
     /// The process that it was initialised in; it does not survive a fork.
     pub(crate) origin: ProcessGuard,
     library: Loaded<HipLibrary>,
@@ -129,13 +127,7 @@ fn start(library: Loaded<HipLibrary>) -> Result<Driver, NotUsable> {
     match initialise(&library.functions, &mut no_device) {
         Ok(version) => {
             // Asked for after HIP has registered its own exit handler, so that ours runs before it.
-            Ok(Driver {
-                hip: library.functions,
-                version,
-                enqueue_lock: EnqueueLock::new(version),
-                origin: ProcessGuard::of_driver(),
-                library,
-            })
+            Ok(Driver { hip: library.functions, version, origin: ProcessGuard::of_driver(), library })
         }
         Err(failure) => Err(NotUsable {
             error: LoadError { library: "the HIP runtime of ROCm", tried, failure },
