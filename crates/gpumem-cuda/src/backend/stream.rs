@@ -1,10 +1,10 @@
 //! What CUDA does on a stream.
 
-use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, copy, error::Status, fill, graph, managed, pack};
+use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, NAME, copy, error::Status, fill, graph, managed, pack};
 use cudarc::driver::sys::CUstreamCaptureStatus;
 use gpumem_core::{
-    CopyRegion, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location, RawStream, Result,
-    Stream, StridedCopy,
+    CopyRegion, Error, ErrorKind, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location,
+    RawStream, Result, Stream, StridedCopy,
 };
 use std::cell::Cell;
 
@@ -95,6 +95,11 @@ unsafe impl Stream<Cuda> for CudaStream {
     fn record(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuEventRecord";
         event.owner.check_fresh(OPERATION, "event")?;
+        // Who waits for the event would become part of the capture, and what is enqueued there later would not run.
+        if !self.owned && self.is_capturing()? {
+            let what = "work that waits for a stream which another library captures";
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
+        }
         let api = self.owner.device.api();
         // SAFETY: both handles are alive and of this context.
         self.call(OPERATION, || unsafe { api.cuEventRecord(event.raw, self.raw) })

@@ -7,7 +7,7 @@ use crate::{
 use cudarc::driver::sys;
 use gpumem_core::{
     AllocationRequest, Attach, DeviceBuffer, DriverDevice, DriverModule, ErrorKind, Event, EventOptions,
-    Fill, KernelArguments, LaunchConfig, MemoryKind, Pattern, RegisterOptions, Stream, StreamKind,
+    Fill, KernelArguments, LaunchConfig, MemoryKind, Pattern, RawStream, RegisterOptions, Stream, StreamKind,
     StreamOptions,
 };
 use gpumem_cuda::{Cuda, CudaExt};
@@ -16,6 +16,7 @@ use std::ptr::{NonNull, null_mut};
 pub(crate) const CASES: &[Case] = &[
     ("a_capture_of_another_library_goes_on", beside_a_capture),
     ("a_capture_of_a_blocking_stream_goes_on", beside_a_blocking_capture),
+    ("no_stream_joins_a_capture_of_another_library", a_captured_event),
 ];
 
 /// A stream that another library captures in the mode that is the default, which minds calls of all threads.
@@ -134,5 +135,28 @@ fn beside_a_blocking_capture(lab: &Lab) -> Result<(), Skip> {
     unsafe { legacy.fill(&fill) }.unwrap();
     legacy.synchronize().unwrap();
     lab.device.synchronize().unwrap();
+    Ok(())
+}
+
+/// A stream that waits for an event of the capture would be captured, too.
+fn a_captured_event(lab: &Lab) -> Result<(), Skip> {
+    let (non_blocking, block) = (1, lab.allocate(MemoryKind::Device, 64));
+    let event = lab.device.create_event(EventOptions::default()).unwrap();
+    let fill =
+        |value| Fill { address: block.address(), pattern: Pattern::U8(value), count: 64, rows: 1, pitch: 64 };
+    let capture = Capture::begin(lab, non_blocking);
+    let raw = RawStream(capture.0.addr() as u64);
+    // SAFETY: the stream lives until the capture has ended.
+    let theirs = unsafe { lab.device.wrap_stream(raw) }.unwrap();
+    // SAFETY: the memory is alive as long as the graph that the fill becomes part of.
+    unsafe { theirs.fill(&fill(1)) }.unwrap();
+    let error = theirs.record(&event).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    let own = lab.stream();
+    lab.fill(&own, &fill(2));
+    own.synchronize().unwrap();
+    assert_eq!(lab.read(block.address(), 64), [2; 64], "it ran");
+    drop(theirs);
+    capture.end();
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! What ROCm does on a stream.
 
-use crate::{Roc, RocEvent, RocKernel, RocStream, copy, fill, managed, pack};
+use crate::{NAME, Roc, RocEvent, RocKernel, RocStream, copy, fill, managed, pack};
 use gpumem_core::{
-    CopyRegion, Event, EventOptions, Fill, KernelArguments, LaunchConfig, Location, RawStream, Result,
-    Stream, StridedCopy,
+    CopyRegion, Error, ErrorKind, Event, EventOptions, Fill, KernelArguments, LaunchConfig, Location,
+    RawStream, Result, Stream, StridedCopy,
 };
 use gpumem_sys::hip::hipStreamCaptureStatus;
 use std::{ffi::c_void, ptr::with_exposed_provenance};
@@ -85,6 +85,11 @@ unsafe impl Stream<Roc> for RocStream {
     fn record(&self, event: &RocEvent) -> Result<()> {
         const OPERATION: &str = "hipEventRecord";
         event.owner.check(OPERATION, "event")?;
+        // Who waits for the event would become part of the capture, and what is enqueued there later would not run.
+        if !self.owned && self.is_capturing()? {
+            let what = "work that waits for a stream which another library captures";
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
+        }
         let device = &self.owner.device;
         let _turn = device.enqueue_lock().shared();
         let _current = self.owner.enter(OPERATION, "stream")?;
