@@ -150,7 +150,10 @@ fn make<B: Backend>(
 ) -> Result<Option<Executable<B>>> {
     let core = device.core();
     let retire = |stream| core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
-    let captured = core.note_loss(capture(&core.raw, values, retire))?;
+    let captured = core.note_loss(capture(&core.raw, values, retire));
+    // A launch allocates nothing: the streams would wait for an allocation to be destroyed.
+    core.deferred_frees.sweep(core);
+    let captured = captured?;
     let Some((graph, nodes)) = captured else { return Ok(None) };
     let numbers = Some(values.numbers.iter().copied().flatten().copied().collect());
     let graph = Launchable { graph, nodes, numbers };
