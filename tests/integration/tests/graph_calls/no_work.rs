@@ -17,7 +17,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     ),
     (
         "ArrayBase",
-        "address broadcast byte_len copy_plan detach detach_as device driver_block field field_mut freeze index_axis \
+        "address broadcast byte_len copy_plan detach detach_as device driver_block field field_mut freeze host_address index_axis \
          index_axis_mut insert_axis into_array into_dimensionality into_dyn into_elements inverted_axis is_c_contiguous is_empty \
          is_f_contiguous is_read_only kind layout len ndim permuted_axes ravel raw_dim reinterpret reshape reshape_infer \
          reshape_mut reshape_with_order reversed_axes shape slice slice_mut split split_at split_at_mut split_mut squeeze \
