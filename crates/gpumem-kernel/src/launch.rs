@@ -10,6 +10,7 @@ use gpumem_runtime::{
     internal::{Access, Allocation, AllocationRef, DeviceContext, Program, Sink, Timeline, Tracked, Work},
 };
 use std::{
+    cell::Cell,
     fmt,
     marker::PhantomData,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -323,26 +324,22 @@ impl<B: Backend> Loaded<B> {
         arguments: &KernelArguments,
     ) -> Result<u64> {
         let admitted = timeline.admit(Work::Launch, OPERATION, accesses)?;
-        let enqueue =
-            |sink: &Sink<'_, B>, submission| self.enqueue(timeline, sink, submission, dims, arguments);
-        Ok(admitted.submit(enqueue)?.submission)
+        let is_long = Cell::new(false);
+        let enqueue = |sink: &Sink<'_, B>, submission| {
+            if !timeline.is_recording() {
+                is_long.set(note_launch(&self.program, timeline, submission));
+            }
+            self.enqueue(sink, dims, arguments)
+        };
+        let submission = admitted.submit(enqueue)?.submission;
+        if is_long.get() {
+            self.program.shorten_log();
+        }
+        Ok(submission)
     }
 
-    /// Enqueues the launch, whose submission index has just been given out.
     #[inline]
-    fn enqueue(
-        &self,
-        timeline: &Arc<Timeline<B>>,
-        sink: &Sink<'_, B>,
-        submission: u64,
-        dims: &LaunchConfig,
-        arguments: &KernelArguments,
-    ) -> Result<()> {
-        // Nothing conflicts with a launch but the unloading, which no launch is left to meet. So nothing else locks this
-        // log meanwhile, and launches do not look it up.
-        if !timeline.is_recording() {
-            self.program.log().note_others(&(0..1), false, timeline, submission);
-        }
+    fn enqueue(&self, sink: &Sink<'_, B>, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()> {
         // SAFETY: the arguments are those of the kernel's declaration. The access logs keep their memory alive and
         // order its uses. The author of the declaration promised how the kernel uses them.
         unsafe { sink.launch(&self.raw, dims, arguments, || self.recorded()) }
@@ -352,6 +349,14 @@ impl<B: Backend> Loaded<B> {
     fn recorded(&self) -> Arc<dyn Program<B>> {
         Arc::new(RecordedProgram { program: self.program.clone(), name: self.name.clone() })
     }
+}
+
+/// Notes a launch of a program, under the lock of the stream's queue. Returns whether the log is long.
+#[inline]
+fn note_launch<B: Backend>(program: &AllocationRef<B>, timeline: &Arc<Timeline<B>>, submission: u64) -> bool {
+    // Nothing conflicts with a launch but the unloading, which no launch is left to meet. So nothing else locks this
+    // log meanwhile, and launches do not look it up.
+    program.log().note_others(&(0..1), false, timeline, submission)
 }
 
 /// The program of a launch that a graph has recorded.
@@ -365,9 +370,12 @@ impl<B: Backend> Program<B> for RecordedProgram<B> {
         &self.name
     }
 
-    fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64) {
-        // As in `Loaded::enqueue`.
-        self.program.log().note_others(&(0..1), false, timeline, submission);
+    fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64) -> bool {
+        note_launch(&self.program, timeline, submission)
+    }
+
+    fn shorten_log(&self) {
+        self.program.shorten_log();
     }
 }
 

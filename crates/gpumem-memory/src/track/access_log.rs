@@ -299,10 +299,10 @@ impl<P: QueueRef> AccessLog<P> {
     }
 
     /// Records an access that another library may have enqueued without waiting for the accesses in the log:
-    /// everything stays.
-    pub fn note_others(&mut self, extent: &Range<usize>, write: bool, by: &P, submission: u64) {
+    /// everything stays. Returns whether the log is long: what is over has to be asked for then.
+    pub fn note_others(&mut self, extent: &Range<usize>, write: bool, by: &P, submission: u64) -> bool {
         if extent.is_empty() {
-            return;
+            return false;
         }
         self.last = NONE;
         let same =
@@ -315,6 +315,7 @@ impl<P: QueueRef> AccessLog<P> {
                 self.uses.push(LoggedAccess { extent: extent.clone(), write, by: by.clone(), submission })
             }
         }
+        self.is_long()
     }
 
     /// Records work that used the memory before this allocation: all later uses wait for it, also reads. Only for an

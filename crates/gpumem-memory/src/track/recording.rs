@@ -40,8 +40,12 @@ pub trait Program<B: Backend>: Send + Sync {
     /// The kernel's name.
     fn name(&self) -> &str;
 
-    /// Notes a launch that is about to be enqueued. The caller holds the lock of the stream's queue.
-    fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64);
+    /// Notes a launch that is about to be enqueued. The caller holds the lock of the stream's queue, and
+    /// [shortens the log](Self::shorten_log) afterwards if this returns true.
+    fn note_launch(&self, timeline: &Arc<Timeline<B>>, submission: u64) -> bool;
+
+    /// Asks the driver which launches are over. The caller has no lock.
+    fn shorten_log(&self);
 }
 
 /// What the streams of a recording write to.

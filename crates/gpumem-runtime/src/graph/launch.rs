@@ -18,9 +18,9 @@ use gpumem_core::{
     Backend, DriverDevice, Error, ErrorKind, Fill, KernelArguments, LayoutError, MemoryKind, MemoryUse,
     MemoryUses, Result, Stream as _, SubmissionId, with_uses,
 };
-use gpumem_memory::track::{Access, Command, RecordedLaunch, Sink, Timeline, Work};
+use gpumem_memory::track::{Access, Command, Program, RecordedLaunch, Sink, Timeline, Work};
 use smallvec::SmallVec;
-use std::{ops::Range, sync::Arc};
+use std::{cell::Cell, ops::Range, sync::Arc};
 
 const OPERATION: &str = "graph";
 
@@ -136,13 +136,15 @@ fn enqueue_segment<R, B: Backend>(
     // After the gate: a launch that is refused makes no graph of the driver, and takes the place of none.
     let executable = executables.get(&inner.device, &values);
     let shown = timeline.survives_faults().then(|| bound.shown(segment));
-    let mut not_taken = None;
+    let (mut not_taken, is_long) = (None, Cell::new(false));
+    let launch = Launch { timeline, submission: 0, is_long: &is_long };
     let submitted = admitted.submit(|sink, submission| {
         if executable.is_some() && sink.stream(OPERATION)?.is_capturing()? {
             let what = "a graph on a stream that is being captured";
             return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
         }
         *begun = true;
+        let launch = Launch { submission, ..launch };
         let submission_id = SubmissionId { stream: timeline.id(), submission };
         let uses = shown.as_deref().map(|all| Uses { all, submission: submission_id });
         let told = uses.as_ref().map(|uses| uses as &dyn MemoryUses);
@@ -153,12 +155,12 @@ fn enqueue_segment<R, B: Backend>(
             with_uses(told, || {
                 if let Some(executable) = &executable {
                     let stream = sink.stream(OPERATION)?;
-                    match launch_executable(executable, &values, timeline, stream, submission)? {
+                    match launch_executable(executable, &values, launch, stream)? {
                         None => return Ok(()),
                         why => not_taken = why,
                     }
                 }
-                enqueue(&values, sink, Some((timeline, submission)))
+                enqueue(&values, sink, Some(launch))
             })
         }
     });
@@ -166,8 +168,29 @@ fn enqueue_segment<R, B: Backend>(
     if let Some(error) = not_taken {
         gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver did not take its numbers");
     }
+    if is_long.get() {
+        executable.iter().for_each(|executable| executable.program.shorten_log());
+        values.programs().for_each(|program| program.shorten_log());
+    }
     submitted.map(drop)
 }
+
+/// Which work of a stream the calls are, for the logs of their programs.
+pub(super) struct Launch<'a, B: Backend> {
+    timeline: &'a Arc<Timeline<B>>,
+    submission: u64,
+    /// Whether one of these logs is long.
+    is_long: &'a Cell<bool>,
+}
+
+// Written out: a derive would ask for `B: Clone`.
+impl<B: Backend> Clone for Launch<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Launch<'_, B> {}
 
 fn check<R, B: Backend>(inner: &Inner<R, B>, timeline: &Arc<Timeline<B>>) -> Result<()> {
     let (context, own) = (&timeline.context, inner.device.core());
@@ -346,8 +369,16 @@ impl<B: Backend> Values<'_, B> {
 
     /// The kernels of the launches.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &B::Kernel> {
+        self.launches().map(|launch| &launch.kernel)
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &Arc<dyn Program<B>>> {
+        self.launches().map(|launch| &launch.program)
+    }
+
+    fn launches(&self) -> impl Iterator<Item = &RecordedLaunch<B>> {
         self.calls().filter_map(|call| match &call.command {
-            Command::Launch(launch) => Some(&launch.kernel),
+            Command::Launch(launch) => Some(&**launch),
             _ => None,
         })
     }
@@ -400,16 +431,16 @@ impl<B: Backend> Values<'_, B> {
 unsafe fn launch_executable<B: Backend>(
     executable: &Executable<B>,
     values: &Values<'_, B>,
-    timeline: &Arc<Timeline<B>>,
+    launch: Launch<'_, B>,
     stream: &B::Stream,
-    submission: u64,
 ) -> Result<Option<Error>> {
     let mut graph = executable.graph.lock();
     if let Err(error) = graph.set_numbers(values) {
         return Ok(Some(error));
     }
     // As for a kernel's program: nothing but the end of the graph conflicts with it.
-    executable.program.log().note_others(&(0..1), false, timeline, submission);
+    let Launch { timeline, submission, is_long } = launch;
+    is_long.set(executable.program.log().note_others(&(0..1), false, timeline, submission));
     // SAFETY: the caller's promise; the graph does what `enqueue` does with these values.
     unsafe { graph.graph.launch(stream)? };
     Ok(None)
@@ -422,7 +453,7 @@ unsafe fn launch_executable<B: Backend>(
 pub(super) unsafe fn enqueue<B: Backend>(
     values: &Values<'_, B>,
     sink: &Sink<'_, B>,
-    launch: Option<(&Arc<Timeline<B>>, u64)>,
+    launch: Option<Launch<'_, B>>,
 ) -> Result<()> {
     for call in values.calls() {
         // SAFETY: the caller's promise.
@@ -437,7 +468,7 @@ pub(super) unsafe fn enqueue_call<B: Backend>(
     call: &Call<B>,
     values: &Values<'_, B>,
     sink: &Sink<'_, B>,
-    launch: Option<(&Arc<Timeline<B>>, u64)>,
+    launch: Option<Launch<'_, B>>,
 ) -> Result<()> {
     let at = |place| {
         let relocation = call.relocations.iter().find(|relocation| relocation.place == place);
@@ -464,8 +495,10 @@ pub(super) unsafe fn enqueue_call<B: Backend>(
         },
         Command::Launch(recorded) => {
             let arguments = values.arguments(recorded, &call.relocations);
-            if let Some((timeline, submission)) = launch {
-                recorded.program.note_launch(timeline, submission);
+            if let Some(Launch { timeline, submission, is_long }) = launch
+                && recorded.program.note_launch(timeline, submission)
+            {
+                is_long.set(true);
             }
             // SAFETY: the caller's promise; the arguments are those that were recorded, with other addresses.
             unsafe { sink.stream(OPERATION)?.launch(&recorded.kernel, &recorded.dims, &arguments) }

@@ -1,6 +1,7 @@
 //! How many graphs of the driver a graph has, and when another one is made.
 
-use super::{LEN, MultiplyAdd, device, grid, multiply_add};
+use super::{LEN, MultiplyAdd, device, device_of, grid, multiply_add};
+use gpumem_host::HostOptions;
 use gpumem_runtime::{Device, DeviceArray, writes};
 use host_double::{Double, DoubleDevice};
 use ndarray::Ix1;
@@ -71,6 +72,56 @@ fn many_arrays_share_few_graphs_of_the_driver() {
         is_filled(y, -number);
     }
     assert!(graph.report().replayed.is_none());
+}
+
+/// Each launch makes a graph of the driver, and two streams for it, but no memory.
+#[test]
+fn streams_that_were_captured_do_not_pile_up() {
+    let (device, raw, kernel) = scene();
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let graph = device.record((writes::<i64, _>(LEN), writes::<i64, _>(LEN)), |stream, (mut x, mut y)| {
+        let beside = stream.device().stream()?;
+        let (one, two) = (stream.to_device(&[1_i64; LEN])?, beside.to_device(&[2_i64; LEN])?);
+        kernel.launch(stream, &grid(), (1_i64, &one, &mut x))?;
+        kernel.launch(&beside, &grid(), (1_i64, &two, &mut y))
+    });
+    let graph = graph.unwrap();
+    let mut all: Vec<_> = (0..40_i64)
+        .map(|_| (other.to_device(&[0_i64; LEN]).unwrap(), other.to_device(&[0_i64; LEN]).unwrap()))
+        .collect();
+    for _ in 0..5 {
+        for (x, y) in &mut all {
+            graph.launch(&stream, (x, y)).unwrap();
+        }
+        stream.synchronize().unwrap();
+    }
+    let streams = raw.host().counters().streams;
+    assert!(streams < 60, "{streams} streams");
+    is_filled(&all[39].0, 5);
+    is_filled(&all[39].1, 10);
+}
+
+/// A stream that is dropped after a launch is waited for by other streams only.
+#[test]
+fn streams_that_come_and_go_leave_no_events() {
+    for captures in [true, false] {
+        let (device, raw) = device_of(HostOptions::new(), captures);
+        let kernel = multiply_add().load(&device).unwrap();
+        let (graph, main) = (steps(&device, &kernel), device.stream().unwrap());
+        let (mut x, mut y) =
+            (device.to_device(&[1_i64; LEN]).unwrap(), device.to_device(&[0_i64; LEN]).unwrap());
+        for _ in 0..300 {
+            let stream = device.stream().unwrap();
+            kernel.launch(&stream, &grid(), (1_i64, &x, &mut y)).unwrap();
+            graph.launch(&stream, (&mut x, &mut y)).unwrap();
+            drop(stream);
+            main.fill(&mut x, 1).unwrap();
+            main.fill(&mut y, 0).unwrap();
+            main.synchronize().unwrap();
+        }
+        let events = raw.host().counters().events;
+        assert!(events < 100, "{events} events");
+    }
 }
 
 #[test]

@@ -156,8 +156,10 @@ fn uses_that_have_not_waited_all_stay_until_they_are_over() {
     let (over, not_over) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
     let mut log = AccessLog::new();
     for submission in 1..=3 {
-        (0..2 * LIMIT as u64)
-            .for_each(|queue| log.note_others(&(0..1), false, &Told(queue, &over), submission));
+        for queue in 0..2 * LIMIT as u64 {
+            let is_long = log.note_others(&(0..1), false, &Told(queue, &over), submission);
+            assert_eq!(is_long, submission > 1 || queue + 1 >= LIMIT as u64);
+        }
     }
     assert_eq!(log.all().map(|entry| entry.submission).collect::<Vec<_>>(), [3; 2 * LIMIT]);
     over.set(true);

@@ -128,8 +128,10 @@ impl<B: Backend> Tracked<B> {
         self.log.lock().seed(all, timeline, submission);
     }
 
-    /// Asks the driver what is over of a long log: work of others comes to it without having waited for what it holds.
-    fn shorten_log(&self) {
+    /// Asks the driver what is over of a long log: work of others comes to it without having waited for what it holds. The caller has
+    /// no lock.
+    #[cold]
+    pub fn shorten_log(&self) {
         let uses: SmallVec<[PendingUse<B>; 4]> = {
             let log = self.log();
             let all = log.all().filter(|_| log.is_long());
