@@ -11,7 +11,9 @@ pub trait CudaExt: Backend {
     /// open here, the result is that device.
     ///
     /// # Safety
-    /// The context is alive, and stays so for as long as the device and anything made with it is used.
+    /// The context is alive, and stays so for as long as the device and anything made with it is used. A device of the runtime over it
+    /// is the only one of its GPU: while it is open, others who open the GPU get the same one, and while another one is open, it is not
+    /// wrapped.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Load`](gpumem_core::ErrorKind::Load) without a driver,
