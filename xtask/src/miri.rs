@@ -66,6 +66,10 @@ pub(crate) fn run(workspace: &Workspace, runs: &[Run]) -> Result<Outcome> {
         let start = Instant::now();
         let shell = Shell::new(workspace.root())
             .env("CARGO_TARGET_DIR", workspace.target("miri"))
+            // The packages that the runs share are built once, with the features that all of the workspace asks for, and not
+            // anew for each run with its own. A nightly that does not know it builds more often.
+            .env("CARGO_UNSTABLE_FEATURE_UNIFICATION", "true")
+            .env("CARGO_RESOLVER_FEATURE_UNIFICATION", "workspace")
             // Commands of the host backend carry addresses, as a driver's do; without this every one is warned about.
             .env("MIRIFLAGS", format!("-Zmiri-permissive-provenance {flags}"));
         let command =
