@@ -2,7 +2,7 @@
 //!
 //! A backend's whole test is a program of a few lines (`harness = false`):
 //!
-//! ```no_run
+//! ```no_run,standalone_crate
 //! use gpumem_conformance::{RanOn, Suite};
 //! use gpumem_host::Host;
 //!
