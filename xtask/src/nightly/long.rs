@@ -29,7 +29,7 @@ const RUNS: &[Run] = &[
         variables: &[("GPUMEM_CONFORMANCE_PAIRS", "100000")],
         package: "gpumem-host",
         test: "conformance",
-        arguments: &["03_pairs"],
+        arguments: &["03_copy::random_pairs"],
     },
     Run {
         variables: &[("GPUMEM_KERNELS", "10000")],
