@@ -20,7 +20,7 @@ const RUNS: &[Run] = &[
         arguments: &["programs_with_failures"],
     },
     Run {
-        variables: &[("GPUMEM_SEEDS", "40")],
+        variables: &[("GPUMEM_SEEDS", "40"), ("GPUMEM_CONFORMANCE_PAIRS", "10000")],
         package: "gpumem-conformance",
         test: "suite",
         arguments: &["adversary::"],
