@@ -1,12 +1,12 @@
-//! Many calls, a rank that never calls, and one that is killed.
+//! Many calls, a rank that never calls, one that is killed, and one that calls something else.
 
 use crate::ranks::{Comm, Rank};
 use gpumem::{
     Error, ErrorKind,
-    collectives::{CollectiveError, InPlace, Min, Options, Sum},
+    collectives::{CollectiveCause, CollectiveError, InPlace, Max, Min, Options, Sum},
 };
 use std::{
-    fs,
+    env, fs,
     time::{Duration, Instant},
 };
 
@@ -103,6 +103,37 @@ pub(crate) fn late(rank: &Rank) {
         works_on(rank);
     }
     rank.meet("done");
+}
+
+/// The last rank calls with a longer array, which ranks of one process find out, and those of several with a check.
+pub(crate) fn mismatch(rank: &Rank) {
+    let are_processes = env::var_os("COLLECTIVE_RANK").is_some();
+    let deadline = Duration::from_secs(60);
+    for length in [4, 1 << 10, 1 << 22] {
+        let comm = rank.join(&Options::new().timeout(deadline).check(are_processes));
+        let stream = rank.stream();
+        let mut array = stream.to_device(&vec![1_i32; length]).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut array, Max).unwrap();
+        stream.synchronize().unwrap();
+        rank.meet(&format!("connected {length}"));
+        let begin = Instant::now();
+        let called = match rank.rank == rank.size - 1 {
+            true => comm.on(&stream).all_reduce(
+                InPlace,
+                &mut stream.to_device(&vec![1; 2 * length]).unwrap(),
+                Max,
+            ),
+            false => comm.on(&stream).all_reduce(InPlace, &mut array, Max),
+        };
+        let (outcome, took) = (called.and_then(|()| stream.synchronize()), begin.elapsed());
+        rank.say(&format!("{outcome:?} after {took:?}"));
+        let cause = failure_of(outcome).cause;
+        let is_told = matches!(cause, CollectiveCause::Mismatch { .. } | CollectiveCause::PeerLost { .. });
+        assert!(is_told && took < deadline / 4, "{cause}");
+        rank.meet(&format!("told {length}"));
+        drop(comm);
+        works_on(rank);
+    }
 }
 
 /// The last rank is killed while operations are under way.

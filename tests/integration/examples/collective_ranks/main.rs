@@ -34,7 +34,7 @@ use std::{
 type Phase = fn(&Rank);
 
 /// The phases, each with what it does and how long it may take.
-const PHASES: [(&str, Phase, u64); 10] = [
+const PHASES: [(&str, Phase, u64); 11] = [
     ("operations", cases::operations, 300),
     ("groups", cases::groups, 120),
     ("split", cases::split, 120),
@@ -42,6 +42,7 @@ const PHASES: [(&str, Phase, u64); 10] = [
     ("many", failures::many, 300),
     ("late", failures::late, 120),
     ("killed", failures::killed, 120),
+    ("mismatch", failures::mismatch, 120),
     ("graphs", graphs::graphs, 120),
     ("capture", capture::capture, 120),
     ("speed", speed::speed, 120),
