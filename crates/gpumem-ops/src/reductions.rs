@@ -220,8 +220,11 @@ where
     check_axis(operation, stream, array, axis)?;
     let target = Target::new(stream, array, axis)?;
     if target.is_empty() || target.line.length == 0 {
-        let of_none = if is_product { T::Sum::ONE } else { T::Sum::ZERO };
-        return target.restored(stream.uninit_array(IxDyn(&target.shape))?.fill(of_none)?);
+        let mut of_none = stream.device_array::<T::Sum, _>(IxDyn(&target.shape))?;
+        if is_product {
+            stream.fill(&mut of_none, T::Sum::ONE)?;
+        }
+        return target.restored(of_none);
     }
     let totals = match is_product {
         false => accumulated::<T, plus<T::Accumulator>, B>(stream, &target, T::Accumulator::ZERO),
@@ -324,7 +327,7 @@ where
         KernelDef::load_once_by(crate::KEY, stream.device(), key, kernels::reduce_index::<T, Before>)?;
     let mut line = target.line;
     let mut known: Option<(DeviceArray<T, IxDyn, B>, DeviceArray<u64, IxDyn, B>)> = None;
-    let none = stream.uninit_array::<u64, _>(0)?.fill(0)?;
+    let none = stream.device_array::<u64, _>(0)?;
     loop {
         let lanes = line.lanes();
         let left = line.reduced(lanes);

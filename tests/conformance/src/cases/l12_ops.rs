@@ -3,7 +3,7 @@
 mod layouts;
 
 use self::layouts::{Dice, Layout, types};
-use super::tools::same;
+use super::tools::{fail, same};
 use crate::{Lab, Level, Stop, Verdict, refused, refused_layout, skip};
 use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
 use gpumem_host::Host;
@@ -12,6 +12,7 @@ use gpumem_ops::{ArrayOps, Bounded, CastTo, Summable, concatenate, concatenate_o
 use gpumem_runtime::{Device, DeviceArray};
 use half::{bf16, f16};
 use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView, Axis, Dimension, s};
+use std::{sync::mpsc, time::Duration};
 
 mod facade {
     pub(super) use gpumem_kernel as kernel;
@@ -27,6 +28,7 @@ cases! { Level::Kernel;
     nan_is_the_least_and_the_greatest,
     products_of_all_and_along_axes,
     no_elements_have_a_sum_and_nothing_else,
+    nothing_waits_for_the_sum_of_no_elements,
     axes_and_shapes_that_do_not_fit_are_refused,
     floats_have_the_bits_of_the_host,
     sums_of_floats_are_nearly_exact,
@@ -355,6 +357,38 @@ fn no_elements_have_a_sum_and_nothing_else<B: Backend>(lab: &Lab<B>) -> Verdict 
     // An array without axes has one element.
     let one = lab.device().to_device(&ndarray::arr0(5i32))?;
     assert_eq!((one.sum()?, one.max()?, one.argmax()?, one.mean()?), (5, 5, 0, 5.0));
+    Ok(())
+}
+
+/// In a recording and in a callback a call that waits is refused.
+fn nothing_waits_for_the_sum_of_no_elements<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let empty = device.device_array::<f32, _>((3, 0, 2))?;
+    let numbers = device.to_device(&[3u32, 1, 2])?;
+    done(numbers.argmin())?;
+    let graph = device.record((&empty,), |stream, (x,)| {
+        let x = x.on(stream);
+        Ok((x.sum_axis(1)?, x.prod_axis(1)?))
+    })?;
+    let (sums, products) = graph.launch(&stream, (&empty,))?;
+    same(sums.copy_to_host()?.view(), Array2::zeros((3, 2)).view());
+    same(products.copy_to_host()?.view(), Array2::ones((3, 2)).view());
+
+    let ((sender, receiver), other) = (mpsc::channel(), device.stream()?);
+    stream.add_callback(move |_| {
+        let found = empty.on(&other).prod_axis(1).and_then(|products| {
+            let place = numbers.on(&other).argmin()?;
+            Ok((products, place))
+        });
+        drop(sender.send(found));
+    })?;
+    stream.synchronize()?;
+    let Ok(found) = receiver.recv_timeout(Duration::from_secs(20)) else {
+        return fail("the callback never ran");
+    };
+    let (products, place) = found?;
+    same(products.copy_to_host()?.view(), Array2::ones((3, 2)).view());
+    assert_eq!(place.read()?, 1);
     Ok(())
 }
 
