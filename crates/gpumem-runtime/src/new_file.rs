@@ -42,7 +42,8 @@ impl NewFile {
             .map_err(|error| fail("write", error))
     }
 
-    /// The file as it is by now, to be read: for a checksum of what was written.
+    /// The file as it is by now, to be [read](DataFile::read_at): for a checksum of what was written. A [`FileView`](crate::FileView) of it
+    /// cannot be copied, because the file may still change: that is [`Changed`](FileFailure::Changed).
     pub fn written(&self) -> &DataFile {
         &self.file
     }

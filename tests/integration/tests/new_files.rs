@@ -2,8 +2,10 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use gpumem_core::{ErrorKind, Result};
-use gpumem_runtime::NewFile;
+use gpumem_core::{ErrorKind, FileFailure, Result};
+use gpumem_host::Host;
+use gpumem_runtime::{Device, FileView, NewFile};
+use ndarray::Ix1;
 use std::{
     env, fs,
     os::unix::fs::{PermissionsExt, symlink},
@@ -113,4 +115,18 @@ fn a_file_that_is_replaced_keeps_its_permissions() {
     save(&link, b"new").unwrap();
     assert_eq!((fs::read(&path).unwrap(), fs::read(&link).unwrap()), (b"old".to_vec(), b"new".to_vec()));
     assert!(!link.is_symlink() && mode(&link) == 0o600);
+}
+
+#[test]
+fn what_may_still_be_written_is_read_and_no_source_of_copies() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = NewFile::create(folder.path().join("x"), 4).unwrap();
+    file.write_at(0, &[1, 2, 3, 4]).unwrap();
+    let mut bytes = [0; 4];
+    file.written().read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [1, 2, 3, 4]);
+    let view = FileView::<u8, Ix1>::new(file.written(), 0, 4).unwrap();
+    let refused = Device::<Host>::open("host").unwrap().to_device(&view).unwrap_err();
+    let ErrorKind::File(error) = refused.kind() else { panic!("{refused}") };
+    assert_eq!(error.failure, FileFailure::Changed);
 }
