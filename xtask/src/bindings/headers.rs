@@ -103,7 +103,7 @@ pub(super) const HEADERS: &[Headers] = &[
         constants: &[
             "hipHostMalloc(Portable|Mapped|WriteCombined|Coherent|NonCoherent)",
             "hipHostRegister(Portable|Mapped)|hipMemAttach(Global|Host)|hipDeviceMallocFinegrained",
-            "hipEvent(Default|BlockingSync|DisableTiming|ReleaseToSystem)|hipStream(Default|NonBlocking)",
+            "hipEvent(BlockingSync|DisableTiming|ReleaseToSystem)|hipStream(Default|NonBlocking)",
             "hipIpcMemLazyEnablePeerAccess",
         ],
         values: &[

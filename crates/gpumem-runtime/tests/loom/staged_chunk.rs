@@ -94,7 +94,7 @@ fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 
 #[test]
 fn a_slot_of_a_ring_is_filled_again_when_its_copy_is_over() {
-    // Two helpers with a third preemption take a minute, and find nothing that these do not.
+    // Two helpers with a third preemption take a minute.
     for (preemptions, helpers, parts, slots) in [(3, 1, 3, 1), (2, 2, 3, 2), (3, 1, 4, 2)] {
         model_within(preemptions, move || {
             let chunk = Chunk::new(PartMarks::ring(parts, slots), slots);

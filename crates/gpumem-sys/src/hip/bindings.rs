@@ -203,7 +203,6 @@ pub struct _hiprtcProgram {
 pub const hipIpcMemLazyEnablePeerAccess: u32 = 0;
 pub const hipStreamDefault: u32 = 0;
 pub const hipStreamNonBlocking: u32 = 1;
-pub const hipEventDefault: u32 = 0;
 pub const hipEventBlockingSync: u32 = 1;
 pub const hipEventDisableTiming: u32 = 2;
 pub const hipEventReleaseToSystem: u32 = 2147483648;
