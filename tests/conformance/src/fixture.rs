@@ -23,14 +23,13 @@ pub(crate) type Delays<B> = Rc<RefCell<HashMap<String, Option<<B as Backend>::Ke
 pub(crate) struct Setting<B: Backend> {
     pub(crate) delay: Duration,
     pub(crate) slow: bool,
-    pub(crate) pairs: Option<usize>,
     pub(crate) delays: Delays<B>,
 }
 
 impl<B: Backend> Clone for Setting<B> {
     fn clone(&self) -> Self {
-        let Self { delay, slow, pairs, delays } = self;
-        Self { delay: *delay, slow: *slow, pairs: *pairs, delays: delays.clone() }
+        let Self { delay, slow, delays } = self;
+        Self { delay: *delay, slow: *slow, delays: delays.clone() }
     }
 }
 
@@ -78,11 +77,6 @@ impl<B: Backend> Lab<B> {
     /// them do with fewer.
     pub fn is_slow(&self) -> bool {
         self.setting.slow
-    }
-
-    /// How many random pairs of layouts the suite copies, if it was told.
-    pub(crate) fn pairs(&self) -> Option<usize> {
-        self.setting.pairs
     }
 
     /// Keeps a stream busy for a while, so that later work is late. Does nothing on a device for which no such kernel

@@ -17,9 +17,6 @@ type Second<B> = Box<dyn Fn(&Device<B>) -> Option<Device<B>>>;
 /// How long a delayed stream is late. Long enough for another stream to overtake it, short enough for many cases.
 const DELAY: Duration = Duration::from_millis(10);
 
-/// Random pairs of layouts where the others run elsewhere: as many as on the further machines of `cargo xtask test-all-backends`.
-const FEWER_PAIRS: usize = 2000;
-
 /// The suite, set up for one backend.
 pub struct Suite<B: Backend> {
     pub(crate) backend: &'static str,
@@ -81,7 +78,7 @@ impl<B: Backend> Suite<B> {
             expectations: Expectations::none(),
             open: Box::new(|selector| Device::select(selector)),
             second: Box::new(another),
-            setting: Setting { delay: DELAY, slow: false, pairs: None, delays: Rc::default() },
+            setting: Setting { delay: DELAY, slow: false, delays: Rc::default() },
             cases: all(),
         }
     }
@@ -126,14 +123,6 @@ impl<B: Backend> Suite<B> {
     #[must_use]
     pub fn slow(mut self, slow: bool) -> Self {
         self.setting.slow = slow;
-        self
-    }
-
-    /// With fewer random pairs of layouts, which take most of the time: for a further run of a backend whose own suite has
-    /// all of them. The environment's number goes before this one.
-    #[must_use]
-    pub fn fewer_pairs(mut self) -> Self {
-        self.setting.pairs = Some(FEWER_PAIRS);
         self
     }
 

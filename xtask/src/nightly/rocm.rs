@@ -6,8 +6,8 @@ use crate::{
     steps::Outcome,
     summary::Summary,
     test_all::{
-        CONFORMANCE, DEVICE, FEWER_PAIRS, Machine, Options, Programs, SIMULATED, build, device_tests,
-        judge_tests, on_rocm, program, simulated, start_on,
+        CONFORMANCE, DEVICE, Machine, Options, Programs, SIMULATED, build, device_tests, judge_tests,
+        on_rocm, program, simulated, start_on,
     },
     workspace::Workspace,
 };
@@ -18,16 +18,16 @@ use std::time::Instant;
 
 /// One GPU of each architecture that all versions compile for.
 const OLDER: [Machine; 3] = [
-    simulated("gfx906", &[("ROCSIM_GFX", "gfx906"), FEWER_PAIRS]),
-    simulated("gfx90a", &[("ROCSIM_GFX", "gfx90a"), FEWER_PAIRS]),
-    simulated("gfx1030", &[("ROCSIM_GFX", "gfx1030"), FEWER_PAIRS]),
+    simulated("gfx906", &[("ROCSIM_GFX", "gfx906")]),
+    simulated("gfx90a", &[("ROCSIM_GFX", "gfx90a")]),
+    simulated("gfx1030", &[("ROCSIM_GFX", "gfx1030")]),
 ];
 
 /// Those that only newer versions compile for.
 const NEWER: [Machine; 3] = [
-    simulated("gfx942", &[("ROCSIM_GFX", "gfx942"), FEWER_PAIRS]),
-    simulated("gfx1100", &[("ROCSIM_GFX", "gfx1100"), FEWER_PAIRS]),
-    simulated("gfx1201", &[("ROCSIM_GFX", "gfx1201"), FEWER_PAIRS]),
+    simulated("gfx942", &[("ROCSIM_GFX", "gfx942")]),
+    simulated("gfx1100", &[("ROCSIM_GFX", "gfx1100")]),
+    simulated("gfx1201", &[("ROCSIM_GFX", "gfx1201")]),
 ];
 
 /// The machine of the simulator's own tests, which are about all architectures.

@@ -14,9 +14,6 @@ pub(crate) struct Machine {
     ran_on: &'static str,
 }
 
-/// One machine has all the pairs of layouts that there are.
-pub(crate) const FEWER_PAIRS: (&str, &str) = ("GPUMEM_CONFORMANCE_PAIRS", "2000");
-
 /// In addition to the one that the suite simulates by itself (one gfx906 whose memory the host does not see, with DMA
 /// engines): every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32
 /// lanes, managed memory and memory without pools each on one.
@@ -29,7 +26,6 @@ pub(crate) const SIMULATED: [Machine; 3] = [
             ("HSA_ENABLE_SDMA", "0"),
             ("ROCSIM_SVM", "1"),
             ("ROCSIM_GFX", "gfx90a"),
-            FEWER_PAIRS,
         ],
     ),
     simulated(
@@ -40,7 +36,6 @@ pub(crate) const SIMULATED: [Machine; 3] = [
             ("HSA_ENABLE_SDMA", "0"),
             ("ROCSIM_SVM", "0"),
             ("ROCSIM_GFX", "gfx1030"),
-            FEWER_PAIRS,
         ],
     ),
     simulated(
@@ -51,7 +46,6 @@ pub(crate) const SIMULATED: [Machine; 3] = [
             ("HSA_ENABLE_SDMA", "1"),
             ("ROCSIM_SVM", "0"),
             ("ROCSIM_GFX", "gfx906"),
-            FEWER_PAIRS,
             // Every array is an allocation that the simulator checks the bounds of, and a leak shows at the end.
             ("GPUMEM_POOL", "off"),
             ("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1"),

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub(crate) use backend::{
     BACKENDS, Programs, build, device_tests, library_path, on_rocm, program, rows, start_on,
 };
-pub(crate) use machine::{FEWER_PAIRS, Machine, SIMULATED, simulated};
+pub(crate) use machine::{Machine, SIMULATED, simulated};
 pub(crate) use report::{BackendResult, Report};
 
 /// The test target of a backend's crate that runs the conformance suite. It is not part of the workspace's tests.

@@ -30,11 +30,11 @@ pub(super) struct Peers {
     /// How many there are. One that is alone has nothing to compare.
     count: AtomicUsize,
     /// A leaf: no other lock is taken under it.
-    said: Mutex<Said>,
+    calls: Mutex<Calls>,
 }
 
 #[derive(Default)]
-struct Said {
+struct Calls {
     ranks: BTreeMap<usize, Weak<dyn Peer>>,
     /// Operations of all ranks.
     all: Queue,
@@ -86,10 +86,10 @@ impl Peers {
 
     /// Adds a rank, before the library knows it: until all ranks have joined, none can call.
     pub(super) fn add(&self, rank: usize, peer: Weak<dyn Peer>) {
-        let mut said = self.lock();
-        said.ranks.insert(rank, peer);
+        let mut calls = self.lock();
+        calls.ranks.insert(rank, peer);
         // Relaxed: a rank calls when the library has joined all, and so orders their threads.
-        self.count.store(said.ranks.len(), Ordering::Relaxed);
+        self.count.store(calls.ranks.len(), Ordering::Relaxed);
     }
 
     /// Compares what a rank is about to call with what the others of the process have called.
@@ -103,17 +103,17 @@ impl Peers {
         if self.count.load(Ordering::Relaxed) < 2 {
             return Ok(());
         }
-        let calls: Vec<&Call> = calls.iter().map(|prepared| &prepared.call).collect();
-        let mut said = self.lock();
-        said.compare(rank, &calls).map_err(|unfit| Box::new(said.mismatch(rank, &unfit)))
+        let next: Vec<&Call> = calls.iter().map(|prepared| &prepared.call).collect();
+        let mut calls = self.lock();
+        calls.compare(rank, &next).map_err(|unfit| Box::new(calls.mismatch(rank, &unfit)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Said {
+impl Calls {
     fn compare(&mut self, rank: usize, calls: &[&Call]) -> Result<(), Unfit> {
         let all: Vec<&Call> = calls
             .iter()

@@ -41,7 +41,6 @@ fn every_case_holds_under_every_schedule() {
             .open_with(move |_| open(seed))
             .second_device(move |_| open(seed + 1).ok())
             .delay(Duration::ZERO)
-            .fewer_pairs()
             .run(&Selection::default(), |_, _| {});
         assert_eq!(report.failures, [""; 0], "seed {seed}");
         assert!(report.passed > 90, "seed {seed}: {} cases", report.passed);
@@ -79,7 +78,6 @@ fn every_case_holds_where_memory_is_staged() {
         let report = Suite::<ThirdParty>::new("double", RanOn::Host)
             .open_with(move |_| ThirdPartyDevice::staging(seed).map(Device::from_raw))
             .delay(Duration::ZERO)
-            .fewer_pairs()
             .run(&Selection { filters: levels.clone(), ..Selection::default() }, |_, _| {});
         assert_eq!(report.failures, [""; 0], "seed {seed}");
         assert!(report.passed > 50, "seed {seed}: {} cases", report.passed);

@@ -8,7 +8,6 @@ use host_double::{ThirdParty, ThirdPartyDevice};
 fn suite() -> Suite<ThirdParty> {
     Suite::new("double", RanOn::Host)
         .second_device(|_| ThirdPartyDevice::adversarial(1).ok().map(Device::from_raw))
-        .fewer_pairs()
 }
 
 #[test]
