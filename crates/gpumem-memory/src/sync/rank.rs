@@ -51,6 +51,8 @@ pub(crate) enum Rank {
     Callbacks,
     /// The streams of a device.
     Timelines,
+    /// Devices whose streams have waited for those of another one, noted under the lock of the stream that waits.
+    Dependents,
     /// Timelines of foreign streams that are to be used again.
     ForeignTimelines,
     /// Failures of streams that are gone: the last reference to a stream may go under any lock above.

@@ -38,6 +38,8 @@ pub struct DeviceContext<B: Backend> {
     pub counters: Arc<Counters>,
     /// The streams that are alive, so that a wait for the device can finish the pending work of each.
     timelines: PlainMutex<Vec<Weak<Timeline<B>>>>,
+    /// Other devices whose streams have waited for those of this one.
+    dependents: PlainMutex<Vec<Weak<Self>>>,
     /// Failures of streams that are gone, until a wait for the device tells them.
     left_failures: PlainMutex<LeftFailures>,
     /// See [`unknown_streams`](Self::unknown_streams).
@@ -65,6 +67,7 @@ impl<B: Backend> DeviceContext<B> {
             counters: Arc::default(),
             recorder: Recorder::default(),
             timelines: PlainMutex::new(Rank::Timelines, Vec::new()),
+            dependents: PlainMutex::new(Rank::Dependents, Vec::new()),
             left_failures: PlainMutex::new(Rank::LeftFailures, LeftFailures::default()),
             unknown_streams: PlainMutex::new(Rank::UnknownStreams, Weak::new()),
             generation: AtomicU64::new(first_generation()),
@@ -99,19 +102,49 @@ impl<B: Backend> DeviceContext<B> {
         }
     }
 
+    /// Notes another device, of which a stream is about to wait for one of this device.
+    pub(super) fn note_dependent(&self, context: &Arc<Self>) {
+        // Only weak references are dropped under it, which run no code.
+        let mut dependents = self.dependents.lock();
+        if !dependents.iter().any(|known| known.as_ptr() == Arc::as_ptr(context)) {
+            dependents.retain(|known| known.strong_count() > 0);
+            dependents.push(Arc::downgrade(context));
+        }
+    }
+
+    /// Returns this device and those that may have work which depends on its own.
+    fn with_dependents(self: &Arc<Self>) -> Vec<Arc<Self>> {
+        let mut all = vec![self.clone()];
+        let mut at = 0;
+        while let Some(context) = all.get(at) {
+            // Collected first: the last reference to a device is not dropped under the lock.
+            let found: Vec<_> = context.dependents.lock().iter().filter_map(Weak::upgrade).collect();
+            for context in found {
+                if !all.iter().any(|known| Arc::ptr_eq(known, &context)) {
+                    all.push(context);
+                }
+            }
+            at += 1;
+        }
+        all
+    }
+
     /// Notes that the work of `submission` is being aborted, before it is: the driver then reports success for it. It has failed,
-    /// and so has all pending work that may depend on it: later work of its stream, and that of streams that have waited for it.
-    pub fn note_aborted(&self, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
+    /// and so has all pending work that may depend on it: later work of its stream, and that of streams that have waited for it, also
+    /// of other devices.
+    pub fn note_aborted(self: &Arc<Self>, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
         let mut failed = vec![(timeline.clone(), submission)];
-        let mut others = self.timelines();
+        let mut others: Vec<_> =
+            self.with_dependents().iter().flat_map(|context| context.timelines()).collect();
         // Its own later work is covered by the span below.
         others.retain(|other| other.id() != timeline.id());
         // Streams that waited for it, and those that waited for these.
         loop {
             let depends = |other: &Arc<Timeline<B>>| {
+                let first_pending = other.first_pending();
                 // One queue at a time: no other is held, so none is waited for in a circle.
                 let queue = other.queue.lock();
-                failed.iter().any(|(of, from)| queue.has_waited_for(of.id(), *from))
+                failed.iter().any(|(of, from)| queue.may_depend_on(of.id(), *from, first_pending))
             };
             let Some(at) = others.iter().position(depends) else { break };
             let other = others.swap_remove(at);

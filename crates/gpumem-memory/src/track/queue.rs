@@ -1,7 +1,7 @@
 //! The state under the lock of a timeline: the driver's stream, its events, and the waits that it has made.
 
 use super::{
-    DeviceContext, RecordedEvent,
+    DeviceContext, RecordedEvent, Timeline,
     events::{EventHistory, Reused},
 };
 use crate::blocking;
@@ -9,7 +9,8 @@ use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Event, Result, Stream
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How many waits are remembered. Forgetting one only costs a repeated wait.
+/// How many waits are remembered. Forgetting one costs a repeated wait, and that the stream counts as one that depends on whatever is
+/// aborted meanwhile.
 const SEEN: usize = 64;
 
 /// The queue of one stream. The fields that most work needs come first.
@@ -21,6 +22,8 @@ pub(super) struct Queue<B: Backend> {
     pub(super) submission: u64,
     /// (timeline, submission index) that this stream has already waited for.
     seen: SmallVec<[(u64, u64); 8]>,
+    /// The first submission index after the last wait that has been forgotten; 0 if none has been.
+    forgotten: u64,
     pub(super) events: EventHistory<B>,
 }
 
@@ -32,7 +35,13 @@ pub enum WaitTarget<B: Backend> {
 
 impl<B: Backend> Queue<B> {
     pub(super) fn new(raw: Option<B::Stream>) -> Self {
-        Self { raw: raw.map(Arc::new), submission: 0, events: EventHistory::new(), seen: SmallVec::new() }
+        Self {
+            raw: raw.map(Arc::new),
+            submission: 0,
+            events: EventHistory::new(),
+            seen: SmallVec::new(),
+            forgotten: 0,
+        }
     }
 
     /// Returns a submission index for the work on a foreign stream now, with its event. Earlier submission indexes are
@@ -51,25 +60,33 @@ impl<B: Backend> Queue<B> {
         self.seen.iter().any(|(id, seen)| *id == timeline && *seen >= submission)
     }
 
+    /// Whether pending work, which begins with that submission index, may depend on that of a timeline from an index on.
+    pub(super) fn may_depend_on(&self, timeline: u64, submission: u64, first_pending: u64) -> bool {
+        self.forgotten >= first_pending || self.has_waited_for(timeline, submission)
+    }
+
     pub(super) fn event_for(&self, submission: u64) -> Option<WaitTarget<B>> {
         let (submission, recorded) = self.events.find(submission)?;
         Some(WaitTarget::Event { submission: *submission, recorded: recorded.clone() })
     }
 
-    /// Makes the stream wait for an event of the timeline `of`, and remembers that. `false` if no driver connects the two: the
+    /// Makes the stream wait for an event of the timeline `of`, and remembers that, also with the device of that one. `false` if no driver connects the two: the
     /// host has to wait, without the lock of the queue.
     #[inline]
     pub(super) fn wait_for(
         &mut self,
-        context: &DeviceContext<B>,
-        of: u64,
+        context: &Arc<DeviceContext<B>>,
+        of: &Timeline<B>,
         submission: u64,
         recorded: &RecordedEvent<B>,
     ) -> Result<bool> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "wait")) };
+        if !Arc::ptr_eq(context, &of.context) {
+            of.context.note_dependent(context);
+        }
         let waits = wait_on_stream::<B>(raw, recorded, context)?;
         if waits {
-            self.note_seen(of, submission);
+            self.note_seen(of.id(), submission);
         }
         Ok(waits)
     }
@@ -88,6 +105,7 @@ impl<B: Backend> Queue<B> {
         // The oldest wait is the least likely to be asked for again.
         if self.seen.len() >= SEEN {
             self.seen.remove(0);
+            self.forgotten = self.submission + 1;
         }
         self.seen.push((timeline, submission));
     }

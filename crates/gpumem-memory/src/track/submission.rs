@@ -219,7 +219,7 @@ impl<B: Backend> Timeline<B> {
                 // The other queue is unlocked again: at no time does a thread wait for one while it holds another.
                 queue = self.queue.lock();
                 if let WaitTarget::Event { submission, recorded } = target {
-                    if !queue.wait_for(&self.context, of.id(), submission, &recorded)? {
+                    if !queue.wait_for(&self.context, of, submission, &recorded)? {
                         return Err(unordered(submission, Some(recorded)));
                     }
                     self.context.recorder.waited(self.id(), of.id(), submission);
@@ -251,7 +251,7 @@ impl<B: Backend> Timeline<B> {
                 None => return Ok(false),
             },
         };
-        let waits = queue.wait_for(&self.context, of.id(), *covers, recorded)?;
+        let waits = queue.wait_for(&self.context, of, *covers, recorded)?;
         if waits {
             self.context.recorder.waited(self.id(), of.id(), *covers);
         }

@@ -355,14 +355,14 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Makes the stream wait for an event of another timeline.
-    pub fn wait_for(&self, of: u64, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
+    pub fn wait_for(&self, of: &Self, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
         self.check_thread("wait")?;
         // Its own queue alone: the event was taken from the other one before.
         let waits = self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
         if !waits {
             wait_on_host(recorded)?;
         }
-        self.context.recorder.waited(self.id, of, submission);
+        self.context.recorder.waited(self.id, of.id, submission);
         Ok(())
     }
 
@@ -374,7 +374,7 @@ impl<B: Backend> Timeline<B> {
         // First the other queue, then this one, never both.
         match of.wait_target(submission)? {
             WaitTarget::Complete => Ok(()),
-            WaitTarget::Event { submission, recorded } => self.wait_for(of.id, submission, &recorded),
+            WaitTarget::Event { submission, recorded } => self.wait_for(of, submission, &recorded),
         }
     }
 

@@ -80,7 +80,7 @@ impl<B: Backend> Event<B> {
         if self.timeline.id() == waiting.id() || self.timeline.is_complete(self.span.last) {
             return Ok(());
         }
-        waiting.wait_for(self.timeline.id(), self.span.last, &self.recorded)
+        waiting.wait_for(&self.timeline, self.span.last, &self.recorded)
     }
 
     /// Returns whether the work before the event is done. Never blocks.

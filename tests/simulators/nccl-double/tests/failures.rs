@@ -101,6 +101,59 @@ fn what_later_work_of_the_stream_copied_is_not_shown() {
 }
 
 #[test]
+fn what_another_device_copied_is_not_shown() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    // A device that is no rank waits for the operation, and another one for that device.
+    let [second, third] = [concurrent().stream().unwrap(), concurrent().stream().unwrap()];
+    let mut copies = [second.to_device(&[0, 0]).unwrap(), third.to_device(&[0, 0]).unwrap()];
+    let [of_second, of_third] = &mut copies;
+    second.copy_to_device(of_second, &array).unwrap();
+    third.copy_to_device(of_third, &*of_second).unwrap();
+    assert!(is_timeout(&failed(stream.synchronize())));
+    for (waiting, copy) in [second, third].iter().zip(&copies) {
+        let told = failed(waiting.synchronize());
+        assert!(is_timeout(&told), "{told}");
+        assert_eq!(failed(copy.copy_to_host()), told);
+    }
+}
+
+#[test]
+fn a_stream_that_has_waited_for_many_others_still_fails() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    let waiting = comm.device().stream().unwrap();
+    let mut copy = waiting.to_device(&[0, 0]).unwrap();
+    waiting.copy_to_device(&mut copy, &array).unwrap();
+    // More streams than a queue remembers to have waited for. Their work is late, and has nothing to do with the operation.
+    let late = comm.device().stream().unwrap();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    late.add_callback(move |_| {
+        let _ = ended.recv();
+    })
+    .unwrap();
+    let behind = late.record_event().unwrap();
+    let others: Vec<Stream> = (0..100).map(|_| comm.device().stream().unwrap()).collect();
+    for other in &others {
+        other.wait(&behind).unwrap();
+        let mut late = other.to_device(&[0]).unwrap();
+        other.fill(&mut late, 1).unwrap();
+        waiting.wait(&other.record_event().unwrap()).unwrap();
+    }
+    assert!(is_timeout(&failed(stream.synchronize())));
+    drop(end);
+    let told = failed(waiting.synchronize());
+    assert!(is_timeout(&told), "{told}");
+    assert_eq!(failed(copy.copy_to_host()), told);
+}
+
+#[test]
 fn a_strided_destination_is_poisoned_where_its_elements_are() {
     let _alone = alone();
     let all = apart(2, &soon());
