@@ -5,7 +5,7 @@ use super::{
     copy_side::{Boundaries, CopySide, enqueue},
     region_loop::RegionLoop,
     route::ArrayCopy,
-    torn::{note_torn, note_written},
+    torn::{note_copied, note_torn},
 };
 use crate::layout::CopyNest;
 use gpumem_core::{Backend, CopyRegion, Result};
@@ -27,7 +27,7 @@ pub(super) fn copy_run<B: Backend>(copy: &ArrayCopy<'_, B>, bytes: usize) -> Res
         // and which the access logs keep alive and ordered.
         unsafe { sink.copy(&region) }
     })?;
-    note_written(timeline, destination);
+    note_copied(timeline, operation, source, destination);
     Ok(submitted.submission)
 }
 
@@ -54,6 +54,6 @@ pub(super) fn copy_nest<B: Backend>(
             note_torn(timeline, operation, destination, error);
         }
     })?;
-    note_written(timeline, destination);
+    note_copied(timeline, operation, source, destination);
     Ok(submitted.submission)
 }

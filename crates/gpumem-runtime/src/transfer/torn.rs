@@ -58,6 +58,24 @@ pub(super) fn note_written<B: Backend>(timeline: &Timeline<B>, destination: Arra
     }
 }
 
+/// As [`note_written`], of a copy on a device. If failed work was to write both sides, and is found out while the copy is enqueued, the
+/// copy makes nothing good.
+#[inline]
+pub(super) fn note_copied<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
+) {
+    if POISONED.is_any() && !timeline.survives_faults() {
+        clear(destination);
+        // After that: what failed work was to write is poisoned in its order, and it reads nothing that it writes later.
+        if let Err(error) = source.memory.check_written(operation, &source.access(false).extent) {
+            timeline.poison(operation, &[destination.access(true)], &error);
+        }
+    }
+}
+
 #[cold]
 fn clear<B: Backend>(destination: ArrayRef<'_, B>) {
     let ArrayRef { memory, layout } = destination;

@@ -5,13 +5,13 @@ use super::{
     One,
     common::{double, host, packing_double},
 };
-use gpumem_core::{Backend, ErrorKind, MemoryUse, POISONED};
+use gpumem_core::{Backend, CollectiveLibrary, ErrorKind, Failure, MemoryUse, POISONED};
 use gpumem_host::HostOptions;
 use gpumem_kernel::{KernelDef, WorkItemIds, config_for_items};
 use gpumem_runtime::{
     DataFile, Device, DeviceArray, FileView, Order, PinnedArray, Progress, Stream, ToDevice, TransferOptions,
 };
-use host_double::{DoubleDevice, Trouble};
+use host_double::{Double, DoubleDevice, DoubleOptions, Trouble};
 use ndarray::{Ix1, s};
 use std::{
     fs,
@@ -269,4 +269,36 @@ fn memory_that_is_gone_is_not_poisoned() {
     device.flush().unwrap();
     let used = MemoryUse { owner: 0, start: address, bytes: BYTES, write: false, is_foreign: true };
     assert!(POISONED.find(&used).is_none());
+}
+
+/// As an operation of several ranks that is aborted while its result is copied to where it belongs.
+#[test]
+fn a_copy_makes_nothing_good_if_its_source_fails_while_it_is_enqueued() {
+    // As a GPU, it goes on with work that reads what failed work was to write.
+    let collective_library = Some(CollectiveLibrary::Nccl);
+    let options = DoubleOptions { is_packing: true, collective_library, ..DoubleOptions::default() };
+    let raw = Double::open_with(&options).unwrap();
+    let device = Device::<Double>::from_raw(raw.clone());
+    let stream = device.stream().unwrap();
+    for (operation, columns) in [("copy", 8), ("copy_strided", 4)] {
+        let source = device.to_device(&ndarray::Array2::<u8>::zeros((8, columns))).unwrap();
+        let mut whole = device.to_device(&ndarray::Array2::<u8>::zeros((8, 8))).unwrap();
+        device.synchronize().unwrap();
+        let used = |start, bytes| MemoryUse { owner: 0, start, bytes, write: true, is_foreign: true };
+        let ends = [used(source.address(), 8 * columns), used(whole.address(), 64)];
+        raw.script().during(operation, move || {
+            let failure = Arc::new(Failure::new("all_reduce", "a device", "aborted"));
+            // SAFETY: they are the bytes of the arrays.
+            ends.iter().for_each(|used| unsafe { POISONED.poison(used, &failure) });
+        });
+        stream.copy_to_device(&mut whole.slice_mut(s![.., ..columns]).unwrap(), &source).unwrap();
+        stream.synchronize().unwrap();
+        let told = whole.slice(s![.., ..columns]).unwrap().copy_to_host().unwrap_err();
+        assert!(matches!(told.kind(), ErrorKind::Poisoned { .. }), "{operation}: {told}");
+        // What is good is copied as ever.
+        stream.fill(&mut whole, 1).unwrap();
+        assert_eq!(whole.copy_to_host().unwrap(), ndarray::Array2::from_elem((8, 8), 1));
+        // SAFETY: nothing reads the array any more.
+        unsafe { POISONED.clear(&ends[0].range()) };
+    }
 }

@@ -5,6 +5,7 @@ use gpumem_host::Device;
 use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
     thread::{self, ThreadId},
 };
 
@@ -19,7 +20,16 @@ pub enum Trouble {
 
 /// Counts the calls that can fail, and makes one of them fail.
 #[derive(Debug, Default)]
-pub struct Script(Mutex<State>);
+pub struct Script(Mutex<State>, Mutex<Option<During>>);
+
+/// What happens inside a call of an operation.
+struct During(&'static str, Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for During {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("During").field(&self.0).finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -39,6 +49,11 @@ impl Script {
     /// Counts from zero again; with a plan, call number `plan.0` (from 0) is in trouble.
     pub fn begin(&self, plan: Option<(u64, Trouble)>) {
         *self.0.lock() = State { planned: plan, ..State::default() };
+    }
+
+    /// Runs `act` inside the next call of an operation, before the call does anything.
+    pub fn during(&self, operation: &'static str, act: impl FnOnce() + Send + 'static) {
+        *self.1.lock() = Some(During(operation, Box::new(act)));
     }
 
     /// Calls since [`begin`](Self::begin).
@@ -75,6 +90,10 @@ impl Script {
             }
             due
         };
+        let during = self.1.lock().take_if(|during| during.0 == operation);
+        if let Some(During(_, act)) = during {
+            act();
+        }
         match trouble {
             None => Ok(()),
             Some(Trouble::Refuse) => Err(Error::new(crate::double::NAME, operation, Self::REFUSED)),
