@@ -25,6 +25,8 @@ pub struct CudaStream {
     pub(crate) owner: Owner,
     pub(crate) raw: CUstream,
     pub(crate) owned: bool,
+    /// Whether others have the handle, and so may capture the stream.
+    pub(crate) is_shared: AtomicBool,
     /// Whether the driver wants the stream's context to be current, as far as we have seen.
     needs_context: AtomicBool,
 }
@@ -58,7 +60,8 @@ impl CudaStream {
 
     /// The handle of a default stream means the current context's stream, so the right context must be current.
     pub(crate) fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
-        Self { owner, raw, owned, needs_context: AtomicBool::new(raw.addr() <= PER_THREAD) }
+        let needs_context = AtomicBool::new(raw.addr() <= PER_THREAD);
+        Self { owner, raw, owned, is_shared: AtomicBool::new(!owned), needs_context }
     }
 
     /// Calls the driver with the stream's handle, without changing the current context. If the driver needs the

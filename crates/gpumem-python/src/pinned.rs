@@ -127,7 +127,7 @@ where
         let from = dtype::elements_of::<T>(from)?;
         if from.shape() != self.array.shape() {
             // Told by the blocking copy in the same words.
-            return Some(from.copy_to_host_into(self.array.view_mut().ok()?).map(drop));
+            return Some(self.array.view_mut().and_then(|to| from.copy_to_host_into(to).map(drop)));
         }
         Some(stream.copy_to_host_into(&from, &mut self.array))
     }

@@ -204,9 +204,16 @@ pub(crate) fn scope<R>(
             if let Err(error) = registered.device.synchronize()
                 && !error.is_device_lost()
             {
-                // Memory that may still be in use stays locked.
-                std::mem::forget(registered);
-                return Err(error);
+                if registered.device.check_alive("with_registered").is_err() {
+                    // A forked child, or the end of the process: nothing uses the memory here.
+                    std::mem::forget(registered);
+                    return Err(error);
+                }
+                // Law 3: memory that the device may still be using does not go back to its owner.
+                eprintln!(
+                    "gpumem: the device could not be waited for ({error}); borrowed memory may still be in use"
+                );
+                std::process::abort();
             }
             registered.undo()
         }

@@ -3,7 +3,10 @@
 use crate::device::{Held, Owner, RocDevice};
 use gpumem_core::{Result, StreamKind, StreamOptions};
 use gpumem_sys::hip::{hipStream_t, hipStreamDefault, hipStreamNonBlocking};
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::{
+    ptr::{null_mut, with_exposed_provenance_mut},
+    sync::atomic::AtomicBool,
+};
 
 /// HIP's name for the default stream that orders itself with all blocking streams: of the device that is current.
 const LEGACY: usize = 0;
@@ -18,6 +21,8 @@ pub struct RocStream {
     pub(crate) owner: Owner,
     pub(crate) raw: hipStream_t,
     pub(crate) owned: bool,
+    /// Whether others have the handle, and so may capture the stream.
+    pub(crate) is_shared: AtomicBool,
 }
 
 // SAFETY: a stream handle is a name that HIP takes from any thread, and its functions are thread-safe.
@@ -29,8 +34,7 @@ impl RocStream {
     pub(crate) fn create(device: &RocDevice, options: &StreamOptions) -> Result<Self> {
         const OPERATION: &str = "hipStreamCreateWithPriority";
         let owner = Owner::new(device);
-        let named =
-            |name| Self { owner: owner.clone(), raw: with_exposed_provenance_mut(name), owned: false };
+        let named = |name| Self::of(owner.clone(), with_exposed_provenance_mut(name), false);
         match options.kind {
             StreamKind::New => {}
             StreamKind::Legacy => return device.check_alive(OPERATION).map(|()| named(LEGACY)),
@@ -45,7 +49,11 @@ impl RocStream {
         let status = unsafe { device.hip().hipStreamCreateWithPriority(&mut raw, flags, priority) };
         device.check(status, OPERATION)?;
         device.hold(Held::Stream(raw.expose_provenance()));
-        Ok(Self { owner, raw, owned: true })
+        Ok(Self::of(owner, raw, true))
+    }
+
+    pub(crate) fn of(owner: Owner, raw: hipStream_t, owned: bool) -> Self {
+        Self { owner, raw, owned, is_shared: AtomicBool::new(!owned) }
     }
 
     pub(crate) fn held(&self) -> Held {

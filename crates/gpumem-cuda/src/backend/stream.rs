@@ -6,7 +6,7 @@ use gpumem_core::{
     CopyRegion, Error, ErrorKind, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location,
     RawStream, Result, Stream, StridedCopy,
 };
-use std::cell::Cell;
+use std::{cell::Cell, sync::atomic::Ordering};
 
 // SAFETY: each function is the driver's, and so is its answer.
 unsafe impl Stream<Cuda> for CudaStream {
@@ -32,6 +32,8 @@ unsafe impl Stream<Cuda> for CudaStream {
     }
 
     fn raw(&self) -> RawStream {
+        // Relaxed: who captures the stream got the handle from here, and orders itself with those that use the stream meanwhile.
+        self.is_shared.store(true, Ordering::Relaxed);
         RawStream(self.raw.expose_provenance() as u64)
     }
 
@@ -96,7 +98,7 @@ unsafe impl Stream<Cuda> for CudaStream {
         const OPERATION: &str = "cuEventRecord";
         event.owner.check_fresh(OPERATION, "event")?;
         // Who waits for the event would become part of the capture, and what is enqueued there later would not run.
-        if !self.owned && self.is_capturing()? {
+        if self.is_shared.load(Ordering::Relaxed) && self.is_capturing()? {
             let what = "work that waits for a stream which another library captures";
             return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
         }

@@ -11,7 +11,7 @@ use gpumem_core::{
     StreamOptions,
 };
 use gpumem_cuda::{Cuda, CudaExt};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_capture_of_another_library_goes_on", beside_a_capture),
@@ -158,5 +158,19 @@ fn a_captured_event(lab: &Lab) -> Result<(), Skip> {
     assert_eq!(lab.read(block.address(), 64), [2; 64], "it ran");
     drop(theirs);
     capture.end();
+    // A stream of the library's own, whose handle another library has.
+    let RawStream(handle) = own.raw();
+    let raw = with_exposed_provenance_mut(handle as usize);
+    let (mode, mut graph) = (sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED, null_mut());
+    // SAFETY: the stream is alive; a place for a handle.
+    unsafe {
+        sys::cuStreamBeginCapture_v2(raw, mode).result().unwrap();
+        let error = own.record(&event).unwrap_err();
+        sys::cuStreamEndCapture(raw, &mut graph).result().unwrap();
+        sys::cuGraphDestroy(graph).result().unwrap();
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
+    own.record(&event).unwrap();
+    event.synchronize().unwrap();
     Ok(())
 }

@@ -246,7 +246,7 @@ unsafe impl DriverDevice<Roc> for RocDevice {
     unsafe fn wrap_stream(&self, raw: RawStream) -> Result<RocStream> {
         self.check_alive("wrap_stream")?;
         let raw = with_exposed_provenance_mut(raw.0 as usize);
-        Ok(RocStream { owner: Owner::new(self), raw, owned: false })
+        Ok(RocStream::of(Owner::new(self), raw, false))
     }
 
     fn create_event(&self, options: EventOptions) -> Result<RocEvent> {

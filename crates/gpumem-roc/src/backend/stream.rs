@@ -6,7 +6,7 @@ use gpumem_core::{
     RawStream, Result, Stream, StridedCopy,
 };
 use gpumem_sys::hip::hipStreamCaptureStatus;
-use std::{ffi::c_void, ptr::with_exposed_provenance};
+use std::{ffi::c_void, ptr::with_exposed_provenance, sync::atomic::Ordering};
 
 // SAFETY: each function is HIP's, and so is its answer.
 unsafe impl Stream<Roc> for RocStream {
@@ -34,6 +34,8 @@ unsafe impl Stream<Roc> for RocStream {
     }
 
     fn raw(&self) -> RawStream {
+        // Relaxed: who captures the stream got the handle from here, and orders itself with those that use the stream meanwhile.
+        self.is_shared.store(true, Ordering::Relaxed);
         RawStream(self.raw.expose_provenance() as u64)
     }
 
@@ -86,7 +88,7 @@ unsafe impl Stream<Roc> for RocStream {
         const OPERATION: &str = "hipEventRecord";
         event.owner.check(OPERATION, "event")?;
         // Who waits for the event would become part of the capture, and what is enqueued there later would not run.
-        if !self.owned && self.is_capturing()? {
+        if self.is_shared.load(Ordering::Relaxed) && self.is_capturing()? {
             let what = "work that waits for a stream which another library captures";
             return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
         }
