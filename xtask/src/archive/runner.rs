@@ -4,7 +4,7 @@ use super::manifest::{Kind, Manifest, Program};
 use crate::{
     shell::{Finished, Shell},
     summary::Summary,
-    test_all::{self, BACKENDS, BackendResult, Machine, Report},
+    test_all::{self, BACKENDS, BackendResult, Machine, Part, Report},
 };
 use anyhow::{Context, Result};
 use clap::Args;
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     options.tests.check()?;
     let pack = Archive::open(options)?;
     let mut report = Report { backends: Vec::new(), workspace: Summary::default() };
-    for name in BACKENDS {
+    for name in BACKENDS.into_iter().filter(|_| options.tests.has(Part::Conformance)) {
         match pack.conformance(name) {
             Some(program) => {
                 let start = |machine: Option<&Machine>, arguments: &[&str]| {
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             }
         }
     }
-    if !options.tests.conformance_only() {
+    if options.tests.has(Part::Code) {
         report.workspace += pack.tests()?;
         report.workspace += pack.examples(&report.backends)?;
     }

@@ -33,8 +33,8 @@ struct Entry {
     no_skip: &'static str,
 }
 
-/// The checks that `.ci/run` runs on the second core while the tests run, in this order: those that build in a
-/// directory of their own come first. The last two share the directory of the tests, which are built by then.
+/// The checks that `.ci/run` runs while the tests run, in this order: those that build in a directory of their own come first. The last
+/// ones share the directory of the tests, which are built by then.
 pub(super) const BESIDE: [Step; 10] = [
     Step::Asan,
     Step::Miri,

@@ -13,7 +13,7 @@ use crate::{
     workspace::Workspace,
 };
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 pub(crate) use backend::{
@@ -49,9 +49,20 @@ pub(crate) struct Options {
     /// Run the suite of the ROCm backend on an NVIDIA GPU too, once for each version of ROCm that HIP on CUDA plays
     #[arg(long)]
     hip_on_cuda: bool,
-    /// Only the conformance suite of the backends, not the other tests of the workspace
-    #[arg(long)]
-    conformance_only: bool,
+    /// Only a part of the tests
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+}
+
+/// A part of the tests, in the order in which they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Unit and integration tests of all members
+    Code,
+    /// The examples of the documentation
+    Documentation,
+    /// The conformance suite of the backends
+    Conformance,
 }
 
 impl Options {
@@ -75,8 +86,8 @@ impl Options {
         self.hip_on_cuda || self.requires(HIP_ON_CUDA)
     }
 
-    pub(crate) fn conformance_only(&self) -> bool {
-        self.conformance_only
+    pub(crate) fn has(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
     }
 
     pub(crate) fn filter(&self) -> Option<&str> {
@@ -92,14 +103,15 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     options.check()?;
     let workspace = Workspace::load()?;
-    let others = if options.conformance_only { Summary::default() } else { tests(&workspace, options)? };
-    let mut report = Report { backends: Vec::new(), workspace: others };
-    let programs = backend::programs(&workspace);
-    for name in BACKENDS {
-        report.backends.extend(match &programs {
-            Ok(programs) => backend::run(&workspace, name, programs, options)?,
-            Err(error) => vec![BackendResult::failed(name, format!("{error:#}"))],
-        });
+    let mut report = Report { backends: Vec::new(), workspace: tests(&workspace, options)? };
+    if options.has(Part::Conformance) {
+        let programs = backend::programs(&workspace);
+        for name in BACKENDS {
+            report.backends.extend(match &programs {
+                Ok(programs) => backend::run(&workspace, name, programs, options)?,
+                Err(error) => vec![BackendResult::failed(name, format!("{error:#}"))],
+            });
+        }
     }
     conclude(&report, options)
 }
@@ -126,7 +138,7 @@ pub(crate) fn judge_tests(done: &Finished) -> Summary {
     counts
 }
 
-/// Unit, integration and documentation tests of all members.
+/// Unit, integration and documentation tests of all members, as far as they were asked for.
 fn tests(workspace: &Workspace, options: &Options) -> Result<Summary> {
     let members = workspace.all_members();
     // Targets by name, because cargo knows no "all but this one".
@@ -138,14 +150,17 @@ fn tests(workspace: &Workspace, options: &Options) -> Result<Summary> {
     documentation.extend(&members);
 
     let mut sum = Summary::default();
-    for mut arguments in [code, documentation] {
+    let parts = [(Part::Code, code), (Part::Documentation, documentation)];
+    let parts = parts.into_iter().filter(|(part, _)| options.has(*part));
+    let is_any = options.only != Some(Part::Conformance);
+    for (_, mut arguments) in parts {
         if let Some(filter) = &options.filter {
             arguments.extend(["--", filter]);
         }
         let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
         sum += judge_tests(&done);
     }
-    if sum == Summary::default() && options.filter.is_none() {
+    if sum == Summary::default() && options.filter.is_none() && is_any {
         bail!("no test ran at all");
     }
     Ok(sum)
