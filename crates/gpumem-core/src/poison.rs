@@ -5,15 +5,15 @@
 //! The runtime says which memory work uses ([`with_uses`]); the backend queries and fills the one table of the process
 //! ([`POISONED`]). While the table is empty, a query is one relaxed load.
 
-use crate::{Failure, SubmissionId, process};
+use crate::{Failure, SubmissionId, process::PerProcess};
 use std::{
     cell::Cell,
     collections::BTreeMap,
     fmt, iter,
     ops::Range,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -49,13 +49,9 @@ pub static POISONED: PoisonTable = PoisonTable::new();
 pub struct PoisonTable {
     /// Whether there is any entry. The only thing that is read while nothing has failed.
     is_any: AtomicBool,
-    entries: Mutex<Entries>,
-    /// The process that the entries belong to. A forked child begins without any.
-    process: AtomicU64,
+    /// A forked child begins without any: a thread of its parent may hold the lock for ever, and what cannot be noted would be read.
+    entries: PerProcess<Mutex<Entries>>,
 }
-
-/// How often a forked child tries to have a lock that a thread of its parent's may have held.
-const TRIES: usize = 1000;
 
 /// By the address of the first byte. No two entries overlap.
 type Ranges = BTreeMap<u64, Entry>;
@@ -86,11 +82,7 @@ impl Entries {
 impl PoisonTable {
     /// Makes an empty table.
     pub const fn new() -> Self {
-        Self {
-            is_any: AtomicBool::new(false),
-            entries: Mutex::new(Entries::new()),
-            process: AtomicU64::new(0),
-        }
+        Self { is_any: AtomicBool::new(false), entries: PerProcess::new(|| Mutex::new(Entries::new())) }
     }
 
     /// Whether any bytes are poisoned. One relaxed load suffices: a thread that has waited for the work sees its
@@ -107,7 +99,10 @@ impl PoisonTable {
     #[cold]
     pub unsafe fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
         let range = used.range();
-        let Some(mut entries) = self.lock().filter(|_| !range.is_empty()) else { return };
+        if range.is_empty() {
+            return;
+        }
+        let mut entries = self.lock();
         let ranges = match used.is_foreign {
             true => &mut entries.foreign,
             false => entries.owned.entry(used.owner).or_default(),
@@ -142,7 +137,12 @@ impl PoisonTable {
     /// Finds the first bytes of a use that failed work was to write, and that work.
     #[cold]
     pub fn find(&self, used: &MemoryUse) -> Option<(Range<u64>, Arc<Failure>)> {
-        let (range, entries) = (used.range(), self.lock()?);
+        let (range, entries) = (used.range(), self.lock());
+        if entries.is_empty() {
+            // A forked child has the mark of its parent, and none of its entries.
+            self.is_any.store(false, Ordering::Relaxed);
+            return None;
+        }
         let owners = match used.is_foreign {
             true => entries.owned.range(..),
             false => entries.owned.range(used.owner..=used.owner),
@@ -163,7 +163,7 @@ impl PoisonTable {
         let count = |entries: MutexGuard<'_, Entries>| {
             entries.foreign.len() + entries.owned.values().map(Ranges::len).sum::<usize>()
         };
-        self.lock().map_or(0, count)
+        count(self.lock())
     }
 
     /// Whether there are no entries.
@@ -172,7 +172,7 @@ impl PoisonTable {
     }
 
     fn remove(&self, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
-        let Some(mut entries) = self.lock() else { return };
+        let mut entries = self.lock();
         let Entries { owned, foreign } = &mut *entries;
         cut(foreign, range, &concerns);
         owned.retain(|_, ranges| {
@@ -184,25 +184,8 @@ impl PoisonTable {
         }
     }
 
-    /// The entries. `None` in a forked child whose parent held the lock when it forked: it is never released.
-    fn lock(&self) -> Option<MutexGuard<'_, Entries>> {
-        let forks = process::forks();
-        if self.process.load(Ordering::Relaxed) == forks {
-            return Some(self.entries.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        let mut entries = (0..TRIES).find_map(|_| match self.entries.try_lock() {
-            Ok(entries) => Some(entries),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                std::thread::yield_now();
-                None
-            }
-        })?;
-        if self.process.swap(forks, Ordering::Relaxed) != forks {
-            *entries = Entries::new();
-            self.is_any.store(false, Ordering::Relaxed);
-        }
-        Some(entries)
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.get().lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -415,6 +398,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    #[cfg(all(unix, not(miri)))]
+    fn a_forked_child_notes_failures_while_a_thread_of_its_parent_holds_the_lock() {
+        use crate::process::holds_in_a_child;
+
+        let table = PoisonTable::new();
+        let used = used(1, 0..8);
+        poison(&table, &used, &failure("of the parent"));
+        let held = table.lock();
+        assert!(holds_in_a_child(|| {
+            let begins_without = table.find(&used).is_none() && !table.is_any() && table.is_empty();
+            poison(&table, &used, &failure("of the child"));
+            let noted = table.is_any() && found(&table, &used) == Some((0..8, "of the child".into()));
+            clear(&table, &used.range());
+            begins_without && noted && !table.is_any()
+        }));
+        drop(held);
+        assert_eq!(found(&table, &used), Some((0..8, "of the parent".into())));
     }
 
     fn all() -> Vec<MemoryUse> {

@@ -7,6 +7,8 @@ mod driver_use;
 mod forked;
 
 pub use driver_use::DriverUse;
+#[cfg(all(test, unix, not(miri)))]
+pub(crate) use forked::tests::holds_in_a_child;
 pub use forked::{OnceBeforeFork, PerProcess};
 
 use crate::{Error, ErrorKind, Result};

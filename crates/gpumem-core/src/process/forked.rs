@@ -28,11 +28,11 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 
     /// Returns the value of this process. Two threads that ask at the same time may both make one, and one is dropped.
-    pub fn get(&'static self) -> &'static T {
+    pub fn get(&self) -> &T {
         let origin = ProcessGuard::current();
         loop {
             let current = self.current.load(Ordering::Acquire);
-            // SAFETY: the pointer is null, or from a box below that is never freed once others can see it.
+            // SAFETY: the pointer is null, or from a box below that others can see, which stays as long as `self`.
             if let Some(entry) = unsafe { current.as_ref() }
                 && entry.origin == origin
             {
@@ -43,6 +43,17 @@ impl<T: Send + Sync> PerProcess<T> {
                 // SAFETY: no other thread has seen `fresh`.
                 drop(unsafe { Box::from_raw(fresh) });
             }
+        }
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let current = *self.current.get_mut();
+        // SAFETY: as in `get`.
+        if unsafe { current.as_ref() }.is_some_and(|entry| entry.origin == ProcessGuard::current()) {
+            // SAFETY: from a box of this process, which nothing refers to any more. One of a parent's is leaked.
+            drop(unsafe { Box::from_raw(current) });
         }
     }
 }
@@ -96,7 +107,7 @@ impl<T> Default for OnceBeforeFork<T> {
 }
 
 #[cfg(all(test, unix, not(miri)))]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::{
         sync::{Mutex, mpsc::channel},
@@ -104,7 +115,7 @@ mod tests {
     };
 
     /// Runs `body` in a forked child, which ends by a signal if it hangs.
-    fn holds_in_a_child(body: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn holds_in_a_child(body: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child calls only functions that Linux allows after a fork, and leaves by `_exit`.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
