@@ -12,6 +12,7 @@ use crate::{
     make,
 };
 use gpumem::{Layout, Order, ndarray::IxDyn};
+use gpumem_core::IpcMemory;
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -143,22 +144,17 @@ pub(crate) fn open_ipc_array(
     strides: Option<Listed<isize>>,
     offset: u64,
 ) -> PyResult<IpcArrayHandle> {
-    if handle.len() != 64 {
-        return Err(PyValueError::new_err("a driver's handle of shared memory has 64 bytes"));
-    }
+    let wrong = || PyValueError::new_err("a driver's handle of shared memory has 64 bytes");
+    let handle: &[u8; 64] = handle.try_into().map_err(|_| wrong())?;
     let (shape, dtype) = (make::shape(shape)?, DType::parse(dtype.py(), Some(dtype))?);
     let layout = match strides {
         Some(Listed(strides)) => Layout::strided(&shape, &strides, dtype.size()),
         None => Layout::packed(&shape, dtype.size(), Order::C),
     };
     let layout = dtype.held_layout(&layout.map_err(raise_layout)?)?;
-    // As `IpcArrayHandle::to_bytes` writes it: the memory, then the element, the first element's place, the rank and the axes.
-    let mut data = handle.to_vec();
-    data.extend(offset.to_le_bytes());
-    data.extend((layout.extent().len() as u64).to_le_bytes());
-    let head = [layout.item(), layout.offset(), layout.ndim()].map(|word| word as i64);
-    let shape = layout.shape().iter().map(|length| *length as i64);
-    let strides = layout.strides().iter().map(|stride| *stride as i64);
-    data.extend(head.into_iter().chain(shape).chain(strides).flat_map(i64::to_le_bytes));
+    let memory = IpcMemory::new(*handle, offset, layout.extent().len() as u64);
+    let data = with_type!(dtype.held(), {
+        gpumem::IpcArrayHandle::<T, IxDyn>::from_parts(memory, &layout).map_err(raise)?.to_bytes()
+    })?;
     Ok(IpcArrayHandle::new_of(data, dtype, None))
 }

@@ -25,7 +25,31 @@ pub struct IpcArrayHandle<T, D> {
     marker: PhantomData<fn() -> (T, D)>,
 }
 
+/// What bytes end with, so that others are not taken for them (FNV-1a).
+fn check_word(bytes: &[u8]) -> [u8; 8] {
+    let mix = |word: u64, byte: &u8| (word ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix).to_le_bytes()
+}
+
 impl<T: Element, D: Dimension> IpcArrayHandle<T, D> {
+    /// Makes a handle of one of the driver's that another library has sent. `layout` says where the elements lie from the first
+    /// shared byte on.
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a layout of elements of another size, or of
+    /// another rank.
+    pub fn from_parts(memory: IpcMemory, layout: &Layout) -> Result<Self> {
+        let fail = |why| Err(Error::new("", "IpcArray::from_parts", ErrorKind::InvalidArgument { why }));
+        if layout.item() != size_of::<T>() {
+            return fail("the elements are of another size");
+        }
+        if D::NDIM.is_some_and(|expected| expected != layout.ndim()) {
+            return fail("the array is of another rank");
+        }
+        let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+        Ok(Self { memory, shape, strides, offset: layout.offset(), marker: PhantomData })
+    }
+
     /// The driver's handle, with the part of the allocation that the array takes.
     pub fn memory(&self) -> &IpcMemory {
         &self.memory
@@ -48,16 +72,19 @@ impl<T: Element, D: Dimension> IpcArrayHandle<T, D> {
         let axes = self.shape.iter().map(|length| *length as i64);
         let words = head.into_iter().chain(axes).chain(self.strides.iter().map(|stride| *stride as i64));
         bytes.extend(words.flat_map(i64::to_le_bytes));
+        bytes.extend(check_word(&bytes));
         bytes
     }
 
     /// Reads the bytes that [`to_bytes`](Self::to_bytes) returned. Opening checks the range of the layout.
     ///
     /// # Errors
-    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for bytes of another length, of elements
-    /// of another size, or of another rank.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for bytes that were cut or changed on their way, of
+    /// elements of another size, or of another rank.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let fail = |why| Error::new("", "IpcArray::from_bytes", ErrorKind::InvalidArgument { why });
+        let whole = bytes.split_last_chunk::<8>().filter(|(bytes, word)| check_word(bytes) == **word);
+        let (bytes, _) = whole.ok_or_else(|| fail("the bytes were cut or changed on their way"))?;
         let (memory, words) = bytes
             .split_first_chunk::<{ IpcMemory::ENCODED_LEN }>()
             .ok_or_else(|| fail("there are fewer bytes than an exported array has"))?;
@@ -270,9 +297,29 @@ mod tests {
     #[test]
     fn handles_survive_serialisation() {
         let bytes = sample().to_bytes();
-        assert_eq!(bytes.len(), HEAD + 4 * 8);
+        assert_eq!(bytes.len(), HEAD + 4 * 8 + 8);
         assert_eq!(IpcArrayHandle::from_bytes(&bytes), Ok(sample()));
         assert_eq!(IpcArrayHandle::<f32, IxDyn>::from_bytes(&bytes).unwrap().strides(), [32, -8]);
+        let layout = Layout::strided(&[3, 4], &[32, -8], 4).unwrap().with_offset(24).unwrap();
+        assert_eq!(IpcArrayHandle::from_parts(*sample().memory(), &layout), Ok(sample()));
+        assert!(IpcArrayHandle::<f64, Ix2>::from_parts(*sample().memory(), &layout).is_err());
+        assert!(IpcArrayHandle::<f32, Ix1>::from_parts(*sample().memory(), &layout).is_err());
+    }
+
+    #[test]
+    fn bytes_that_were_changed_are_refused() {
+        let bytes = sample().to_bytes();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                assert!(
+                    IpcArrayHandle::<f32, IxDyn>::from_bytes(&changed).is_err(),
+                    "bit {bit} of byte {at}"
+                );
+            }
+        }
+        assert!(IpcArrayHandle::<f32, IxDyn>::from_bytes(&[&bytes[..], &[0; 8]].concat()).is_err());
     }
 
     #[test]
@@ -283,11 +330,17 @@ mod tests {
         }
         assert!(IpcArrayHandle::<f64, Ix2>::from_bytes(&bytes).is_err(), "elements of another size");
         assert!(IpcArrayHandle::<f32, Ix1>::from_bytes(&bytes).is_err(), "another rank");
-        let mut negative = bytes.clone();
-        negative[HEAD..HEAD + 8].fill(0xFF);
-        assert!(IpcArrayHandle::<f32, Ix2>::from_bytes(&negative).is_err(), "a negative length");
-        let mut endless = bytes;
-        endless[HEAD - 8..HEAD].copy_from_slice(&i64::MAX.to_le_bytes());
+        let with = |range: std::ops::Range<usize>, word: i64| {
+            let mut bytes = bytes[..bytes.len() - 8].to_vec();
+            bytes[range].copy_from_slice(&word.to_le_bytes());
+            bytes.extend(check_word(&bytes));
+            bytes
+        };
+        assert!(
+            IpcArrayHandle::<f32, Ix2>::from_bytes(&with(HEAD..HEAD + 8, -1)).is_err(),
+            "a negative length"
+        );
+        let endless = with(HEAD - 8..HEAD, i64::MAX);
         assert!(IpcArrayHandle::<f32, IxDyn>::from_bytes(&endless).is_err(), "a rank without end");
     }
 }

@@ -191,10 +191,7 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
             assert_eq!((sent.shape(), sent.strides()), (&[(LEN - 100) / 2][..], &[-8][..]));
             assert_eq!(sent.memory().len(), 4 * (LEN - 101));
             // More rows than there is memory for.
-            let mut bytes = shared.to_bytes();
-            let shape = bytes.len() - 16;
-            bytes[shape..shape + 8].copy_from_slice(&(LEN as u64).to_le_bytes());
-            let long = IpcArrayHandle::<u32, Ix1>::from_bytes(&bytes)?;
+            let long = IpcArrayHandle::<u32, Ix1>::from_parts(*shared.memory(), array.layout())?;
             // SAFETY: refused before it is opened.
             let opened = unsafe { device.open_ipc(&long) };
             refused_layout(opened, |error| matches!(error, LayoutError::OutOfBuffer { .. }))?;
