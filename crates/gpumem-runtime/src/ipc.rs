@@ -5,7 +5,8 @@
 //! copies of its elements ([`IpcArray::snapshot`]), and never a reference to them (law 4).
 
 use crate::{
-    ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, device::Allocation,
+    ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray,
+    device::{Allocation, exported},
 };
 use gpumem_core::{
     Backend, DriverDevice, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result,
@@ -153,6 +154,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         if self.memory.is_owned() {
             // Others may write it from here on, so it is not frozen.
             self.memory.share();
+            exported::note(self.memory.id(), *memory.handle());
         }
         Ok(IpcArrayHandle {
             memory,
@@ -195,7 +197,8 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
-    /// processes. Returns [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer) or
+    /// processes. Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if this process has exported the array, and
+    /// if the one that has is gone. Returns [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer) or
     /// [`SelfOverlap`](gpumem_core::LayoutError::SelfOverlap) if the layout leaves the memory or overlaps itself, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn open_ipc<T: Element, D: Dimension>(
@@ -215,6 +218,11 @@ impl<B: Backend> Device<B> {
         }
         layout.fits(array.memory.len()).map_err(fail)?;
         layout.check_alignment(align_of::<T>()).map_err(fail)?;
+        if exported::is_own(array.memory.handle()) {
+            // Some drivers open it once more, at another address: no work on one would wait for work on the other.
+            let why = "the array was exported by this process: use the array itself, or a view of it";
+            return Err(self.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
+        }
         // SAFETY: the caller's promise.
         let memory =
             Allocation::opened(self, OPERATION, || unsafe { self.raw().open_memory(&array.memory) })?;

@@ -1,6 +1,7 @@
 //! A block of memory with the log of its uses.
 
 mod drop;
+pub(crate) mod exported;
 mod foreign;
 mod frozen;
 mod placeholder;

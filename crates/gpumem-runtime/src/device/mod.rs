@@ -10,7 +10,7 @@ mod reset;
 mod staging;
 
 pub use allocation::{Allocation, AllocationRef, FrozenMemory};
-pub(crate) use allocation::{ForeignMemory, Release, free};
+pub(crate) use allocation::{ForeignMemory, Release, exported, free};
 pub(crate) use handle::DeviceHandle;
 pub(crate) use host_ready::HostReady;
 pub(crate) use staging::{Staging, StagingPool};

@@ -195,6 +195,10 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
             // SAFETY: refused before it is opened.
             let opened = unsafe { device.open_ipc(&long) };
             refused_layout(opened, |error| matches!(error, LayoutError::OutOfBuffer { .. }))?;
+            // At another address, its work would not be ordered with that of the array.
+            // SAFETY: refused.
+            let opened = unsafe { device.open_ipc(&sent) };
+            refused(opened.map(drop), |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
             let Err((_, error)) = array.freeze() else { return fail("what others may write was frozen") };
             assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
             Ok(())

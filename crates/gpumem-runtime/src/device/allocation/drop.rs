@@ -1,6 +1,6 @@
 //! The end of an allocation: returns its block, and drops the rest.
 
-use super::{Allocation, ColdFields, Owner, Release, TAKEN, is_seen_by_host};
+use super::{Allocation, ColdFields, Owner, Release, TAKEN, exported, is_seen_by_host};
 use crate::device::AllocationRef;
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_memory::{
@@ -54,6 +54,7 @@ impl<B: Backend> Allocation<B> {
             // The reset has taken it.
             resource.note_lost_block();
             self.forget_poison();
+            self.forget_exported();
             mem::forget(self.block.take());
             return None;
         }
@@ -73,7 +74,15 @@ impl<B: Backend> Allocation<B> {
             foreign => foreign.recycle(&core.errors, block),
         };
         let block = block.err()?;
+        // No pool has it: only a block of the driver's is exported.
+        self.forget_exported();
         Some((DeferredFree::Memory { block, resource: number }, self.generation()))
+    }
+
+    fn forget_exported(&self) {
+        if self.is_shared() {
+            exported::forget(self.id());
+        }
     }
 
     /// Ends the parts of a block that few allocations have.
