@@ -37,6 +37,14 @@ impl<B: Backend> DeferredFree<B> {
         }
     }
 
+    /// Bytes that freeing it gives back to the driver: other blocks go to a pool.
+    pub(super) fn driver_bytes(&self) -> usize {
+        match self {
+            DeferredFree::Memory { block, .. } if block.is_of_driver() => block.bytes(),
+            _ => 0,
+        }
+    }
+
     pub(super) fn uses(&self) -> Option<&PendingAccesses<B>> {
         match self {
             DeferredFree::Memory { block, .. } => Some(block.uses()),

@@ -214,19 +214,26 @@ impl<B: Backend> DeferredFrees<B> {
         }
     }
 
-    /// Frees everything, after waiting for its last uses.
-    pub(crate) fn flush(&self, core: &Arc<DeviceCore<B>>) {
-        // An owner may have held memory of the library, which comes into the queue when it is dropped.
-        while self.work(core, true) {}
+    /// Frees everything, after waiting for its last uses. The bytes of blocks of the driver.
+    pub(crate) fn flush(&self, core: &Arc<DeviceCore<B>>) -> usize {
+        let mut bytes = 0_usize;
+        loop {
+            let round = self.work(core, true);
+            bytes = bytes.saturating_add(round.bytes);
+            // An owner may have held memory of the library, which comes into the queue when it is dropped.
+            if !round.has_dropped_owners {
+                return bytes;
+            }
+        }
     }
 
-    /// As `flush`, and also frees idle memory of pools, and idle events.
-    pub fn flush_all(&self, core: &Arc<DeviceCore<B>>) {
+    /// As `flush`, and also frees idle memory of pools, and idle events. Returns the bytes that have gone back to the driver.
+    pub fn flush_all(&self, core: &Arc<DeviceCore<B>>) -> usize {
         if self.is_deferred() {
-            return;
+            return 0;
         }
-        self.flush(core);
-        core.trim_all(Trim::ALL);
+        let bytes = self.flush(core);
+        let bytes = bytes.saturating_add(core.trim_all(Trim::ALL));
         core.foreign_timelines.forget();
         // Pools have dropped their streams, and these their events.
         for event in core.events.take() {
@@ -234,13 +241,15 @@ impl<B: Backend> DeferredFrees<B> {
                 note(core, error);
             }
         }
+        bytes
     }
 
-    /// Goes through the queue once. Returns whether owners of foreign memory were dropped.
+    /// Goes through the queue once.
     #[cold]
-    fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) -> bool {
+    fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) -> Round {
+        let mut round = Round::default();
         if self.is_deferred() {
-            return false;
+            return round;
         }
         let taken = {
             // All at once, so that an item that is dropped meanwhile waits for the next round.
@@ -249,20 +258,21 @@ impl<B: Backend> DeferredFrees<B> {
             mem::take(&mut *queue)
         };
         // The lock is not held while the driver works: others may go on dropping.
-        let mut owners = false;
         for pending in taken {
             let (is_owned, generation) =
                 (matches!(*pending.item, DeferredFree::Foreign { .. }), pending.generation);
+            let bytes = pending.item.driver_bytes();
             match give_back(core, pending, wait) {
                 FreeOutcome::Done(result) => {
                     // An owner may have dropped memory of the library, which is pending now.
-                    owners |= is_owned;
+                    round.has_dropped_owners |= is_owned;
+                    round.bytes = round.bytes.saturating_add(bytes);
                     result.unwrap_or_else(|error| note(core, error));
                 }
                 FreeOutcome::InUse(item) => self.add(item, generation),
             }
         }
-        owners
+        round
     }
 
     /// Gives one item back at once, after waiting for its last uses; inside `defer_cleanup` it is only queued.
@@ -311,6 +321,14 @@ impl<B: Backend> DeferredFrees<B> {
             gpumem_core::tell!(error: %error, device = core.name(), "memory of a closed device is leaked: no thread to free it");
         }
     }
+}
+
+/// What one look at the whole queue has freed.
+#[derive(Default)]
+struct Round {
+    has_dropped_owners: bool,
+    /// Bytes of blocks of the driver.
+    bytes: usize,
 }
 
 /// How many items such a call looks at: more than the one that it adds.

@@ -233,16 +233,21 @@ impl<B: Backend> Device<B> {
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, which the flush would call
     /// again. A free that fails goes to [`take_errors`](Self::take_errors), and the others still run.
     pub fn flush(&self) -> Result<()> {
-        gpumem_memory::may_block("flush")?;
-        self.0.core.check("flush")?;
-        check_outside_resource("flush").map_err(|error| self.0.core.place(error))?;
+        self.give_back("flush").map(drop)
+    }
+
+    /// As [`flush`](Self::flush). Returns the bytes that have gone back to the driver.
+    pub(crate) fn give_back(&self, operation: &'static str) -> Result<usize> {
+        gpumem_memory::may_block(operation)?;
+        self.0.core.check(operation)?;
+        check_outside_resource(operation).map_err(|error| self.0.core.place(error))?;
         if self.0.core.deferred_frees.is_deferred() {
-            return Ok(());
+            return Ok(0);
         }
         self.0.staging.trim();
-        self.0.core.deferred_frees.flush_all(&self.0.core);
+        let bytes = self.0.core.deferred_frees.flush_all(&self.0.core);
         self.0.core.late.wait(&self.0.core, || false);
-        Ok(())
+        Ok(bytes)
     }
 
     /// Returns how memory of the caller is moved to and from this device.

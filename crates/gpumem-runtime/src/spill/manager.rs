@@ -5,7 +5,7 @@ use super::{
     options::{SpillOptions, SpillOrder},
     shared::{Manager, SpillReport},
 };
-use crate::{Device, DeviceArray, FileView, Stream, memory::Trim};
+use crate::{Device, DeviceArray, FileView, Stream};
 use gpumem_core::{Backend, Element, Error, NotRecorded, Result};
 use ndarray::Dimension;
 use std::{
@@ -109,11 +109,11 @@ impl<B: Backend> SpillManager<B> {
         Ok(Spillable::in_file(&self.0, source))
     }
 
-    /// Makes all arrays leave the device that can, and returns idle memory of the device to the driver: for a program that leaves the
+    /// Makes all arrays leave the device that can, and returns what was dropped and idle memory of the device to the driver: for a program that leaves the
     /// device to another one for a while. Waits for the work that uses the arrays. [`wake`](Self::wake) brings back the arrays that have left here; each use brings back its own.
     ///
     /// # Errors
-    /// As for [`Device::trim`]. An array that cannot leave is no error: see [`Slept`].
+    /// As for [`Device::flush`]. An array that cannot leave is no error: see [`Slept`].
     pub fn sleep(&self) -> Result<Slept> {
         const OPERATION: &str = "sleep";
         self.0.device().core().check_process(OPERATION)?;
@@ -124,7 +124,8 @@ impl<B: Backend> SpillManager<B> {
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        let returned = self.0.device().trim(Trim::ALL)?;
+        // Memory of a resource that does not recycle waits in the queue.
+        let returned = self.0.device().give_back(OPERATION)?;
         Ok(Slept { evicted, returned, kept: self.report().device_bytes, error: first_error })
     }
 

@@ -445,6 +445,23 @@ fn sleep_gives_the_memory_back_to_the_driver() {
     }
 }
 
+/// A resource that does not take memory back at once leaves it to the queue.
+#[test]
+fn sleep_gives_memory_back_that_comes_straight_from_the_driver() {
+    let (device, raw) = double(options());
+    device.set_memory_resource(MemoryKind::Device, device.driver_memory()).unwrap();
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = arrays(&device, &spilling, 5);
+    let slept = spilling.sleep().unwrap();
+    let used = raw.host().counters().live_device_bytes;
+    assert!(
+        slept.evicted == 5 * BYTES && slept.returned >= 5 * BYTES && used == 0,
+        "{slept:?}, {used} bytes"
+    );
+    assert_eq!(spilling.wake(&stream).unwrap(), 5 * BYTES);
+    all.iter().zip(0..).for_each(|(array, number)| is_right(array, &stream, number, 0));
+}
+
 /// Strides are kept, those of a transposed and reversed array among them, and arrays without elements are no trouble.
 #[test]
 fn layouts_are_kept() {
