@@ -150,9 +150,9 @@ pub enum LayoutError {
         length: usize,
     },
     /// The elements would not be aligned.
-    #[error("an offset or stride of {bytes} bytes is not a multiple of the alignment {align}")]
+    #[error("an address, offset or stride of {bytes} bytes is not a multiple of the alignment {align}")]
     Misaligned {
-        /// The offset or stride.
+        /// The address, offset or stride.
         bytes: isize,
         /// The alignment of the element.
         align: usize,
