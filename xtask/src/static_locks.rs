@@ -43,8 +43,42 @@ const REASONS: [(&str, &str); 16] = [
     ("gpumem-runtime/src/transfer/store_policy.rs HAS", READ),
 ];
 
-/// The name of a static on this line, if that is a lock, or a list of locks.
-fn lock_on(line: &str) -> Option<&str> {
+/// The last word of the outermost type.
+fn head_of(ty: &str) -> Option<&str> {
+    ty.split(['<', '=', ';', ',']).next()?.trim().trim_start_matches('[').rsplit("::").next()
+}
+
+fn is_lock(ty: &str) -> bool {
+    head_of(ty).is_some_and(|head| LOCKS.contains(&head))
+}
+
+/// The structures of a file that have a lock as a field: a static of such a type is one, and stands in the same file.
+fn structures_with_locks(text: &str) -> Vec<String> {
+    let (mut found, mut structure) = (Vec::new(), None);
+    for line in text.lines().map(str::trim) {
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+        if let Some(item) = line.strip_prefix("struct ") {
+            let name: String = item.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+            let fields = &item[name.len()..];
+            if fields.strip_prefix('(').is_some_and(|fields| fields.split(", ").any(is_lock)) {
+                found.push(name.clone());
+            }
+            structure = fields.contains('{').then_some(name);
+        } else if line.starts_with('}') {
+            structure = None;
+        } else if let (Some(name), Some((_, ty))) = (&structure, line.split_once(": "))
+            && !line.starts_with("//")
+            && is_lock(ty)
+        {
+            found.push(name.clone());
+        }
+    }
+    found
+}
+
+/// The name of a static on this line, if that is a lock, a list of locks, or one of these structures.
+fn lock_on<'l>(line: &'l str, structures: &[String]) -> Option<&'l str> {
     let line = line.trim_start();
     let item = line.strip_prefix("static ").or_else(|| {
         line.strip_prefix("pub")?
@@ -53,11 +87,12 @@ fn lock_on(line: &str) -> Option<&str> {
             .map(|(_, item)| item)
     })?;
     let (name, ty) = item.split_once(':')?;
-    let ty = ty.split(['<', '=', ';']).next()?.trim().trim_start_matches('[');
-    LOCKS.contains(&ty.rsplit("::").next()?).then_some(name)
+    let is_structure = || head_of(ty).is_some_and(|head| structures.iter().any(|name| name == head));
+    (is_lock(ty) || is_structure()).then_some(name)
 }
 
-fn collect(crates: &Path, folder: &Path, found: &mut Vec<String>) {
+/// The files below a folder, with their texts.
+fn collect(crates: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -65,7 +100,7 @@ fn collect(crates: &Path, folder: &Path, found: &mut Vec<String>) {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let file = path.strip_prefix(crates).unwrap().display().to_string();
             let text = fs::read_to_string(&path).unwrap();
-            found.extend(text.lines().filter_map(lock_on).map(|name| format!("{file} {name}")));
+            found.push((file, text));
         }
     }
 }
@@ -77,23 +112,36 @@ fn locks_of_the_process_are_known() {
         "    pub(crate) static A: std::sync::OnceLock<u8> =",
         "static A: [Once; 2] =",
     ];
-    assert!(known.iter().all(|line| lock_on(line) == Some("A")));
+    assert!(known.iter().all(|line| lock_on(line, &[]) == Some("A")));
     let others = [
         "static A: PerProcess<Mutex<u8>> =",
         "static A: OnceBeforeFork<u8> =",
         "// a static A: Mutex<u8>",
         "fn f(a: &'static str)",
     ];
-    assert!(others.iter().all(|line| lock_on(line).is_none()));
+    assert!(others.iter().all(|line| lock_on(line, &[]).is_none()));
+    let text = "pub struct Table {\n    /// Why: Mutex\n    entries: Mutex<u8>,\n}\nstruct Pair(u8, OnceLock<u8>);\n\
+                struct Calm {\n    entries: PerProcess<Mutex<u8>>,\n}\nfn f() {\n    let x: Mutex<u8>;\n}\nstruct Unit;";
+    let structures = structures_with_locks(text);
+    assert_eq!(structures, ["Table", "Pair"]);
+    assert_eq!(lock_on("pub static A: Table = Table::new();", &structures), Some("A"));
+    assert_eq!(lock_on("static A: Calm = Calm::new();", &structures), None);
 }
 
 #[test]
 fn each_lock_of_the_process_has_a_reason() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(&crates).unwrap() {
-        collect(&crates, &entry.unwrap().path().join("src"), &mut found);
+        collect(&crates, &entry.unwrap().path().join("src"), &mut files);
     }
+    let locks_of = |(file, text): &(String, String)| -> Vec<String> {
+        let mut structures = structures_with_locks(text);
+        structures.retain(|name| name != "OnceBeforeFork");
+        let names = text.lines().filter_map(|line| lock_on(line, &structures));
+        names.map(|name| format!("{file} {name}")).collect()
+    };
+    let found: Vec<String> = files.iter().flat_map(locks_of).collect();
     let missing: Vec<_> =
         found.iter().filter(|lock| REASONS.iter().all(|(known, _)| known != lock)).collect();
     let stale: Vec<_> = REASONS.iter().filter(|(known, _)| found.iter().all(|lock| lock != known)).collect();
