@@ -44,10 +44,12 @@ pub(crate) enum Kind {
         from: usize,
     },
     Barrier,
+    /// What the ranks tell each other for a split, where operations carry it.
+    Split,
 }
 
 impl Kind {
-    /// The names, by the numbers below, and those of several operations at once and of a split.
+    /// The names, by the numbers below, and that of several operations at once.
     pub(crate) const NAMES: [&str; 14] = [
         "all_reduce",
         "reduce",
@@ -80,6 +82,7 @@ impl Kind {
             Kind::Send { .. } => 9,
             Kind::Receive { .. } => 10,
             Kind::Barrier => 11,
+            Kind::Split => 13,
         }]
     }
 

@@ -122,7 +122,7 @@ fn plan(call: &Call, rank: usize, ranks: usize) -> Plan {
         Kind::AllReduce => inside(bytes, 0, bytes, bytes),
         Kind::Reduce { root } if *root == rank => inside(bytes, 0, bytes, bytes),
         Kind::Broadcast { root } => inside(bytes, 0, if *root == rank { bytes } else { 0 }, bytes),
-        Kind::AllGather => inside(all, rank * bytes, bytes, all),
+        Kind::AllGather | Kind::Split => inside(all, rank * bytes, bytes, all),
         Kind::ReduceScatter => inside(all, 0, all, bytes),
         Kind::AllToAll => apart(all, all),
         Kind::AllToAllV { send, receive } => apart(send.iter().sum(), receive.iter().sum()),

@@ -100,7 +100,7 @@ impl Target {
                     let to = if all.is_null() { own } else { all };
                     library.ncclBroadcast(from, to, bytes, BYTE, *root as c_int, ranks, stream)
                 }
-                Kind::AllGather => library.ncclAllGather(own, all, bytes, BYTE, ranks, stream),
+                Kind::AllGather | Kind::Split => library.ncclAllGather(own, all, bytes, BYTE, ranks, stream),
                 Kind::Barrier => {
                     let (byte, sum) = (pointer(self.barrier), ncclRedOp_t::ncclSum);
                     library.ncclAllReduce(byte, byte, 1, BYTE, sum, ranks, stream)

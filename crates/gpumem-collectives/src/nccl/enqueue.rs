@@ -153,7 +153,7 @@ pub(super) fn enqueue_locked<B: Backend>(
 /// called, and the communicator ends.
 #[inline]
 fn compare<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<()> {
-    for ready in begun.iter().filter(|ready| ready.own.counts) {
+    for ready in begun {
         let link = ready.own.link;
         if let Err(mismatch) = link.peers.compare(link.rank, ready.own.calls) {
             return Err(refuse(begun, ready, *mismatch));

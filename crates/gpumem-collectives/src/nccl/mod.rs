@@ -9,7 +9,6 @@ mod close;
 mod device_order;
 mod end;
 mod enqueue;
-mod exchange;
 mod join;
 mod library;
 mod link;

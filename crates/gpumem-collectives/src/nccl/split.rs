@@ -1,12 +1,18 @@
 //! Splits: the ranks tell each other their colours, and the first of each colour makes an identity for its part.
 
-use super::{LibraryEnd, Link, exchange, join};
+use super::{
+    LibraryEnd, Link,
+    enqueue::{self, OwnCalls},
+    join,
+};
 use crate::{
     CommunicatorId,
+    call::{Call, Kind, Place, Prepared},
     engine::{Joined, Split},
     split_key::SplitKey,
 };
 use gpumem_core::{Backend, CollectiveCause, Result};
+use gpumem_runtime::Stream;
 use std::{
     sync::{Arc, atomic::Ordering},
     thread::{self, JoinHandle},
@@ -40,7 +46,7 @@ pub(super) fn begin<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<S
 const OPERATION: &str = "split";
 
 /// Where a rank goes: the identity of its part, its rank and the number of ranks there.
-type Place = (CommunicatorId, usize, usize);
+type Part = (CommunicatorId, usize, usize);
 
 fn run<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<OwnPart<B>>> {
     let found = find_part(link, said).inspect_err(|error| give_up(link, error.to_string()))?;
@@ -57,10 +63,10 @@ fn give_up<B: Backend>(link: &Arc<Link<B>>, why: String) {
 }
 
 /// The ranks say where they go.
-fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<Place>> {
+fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<Part>> {
     let stream = link.device.stream()?;
     // All ranks call it, also those without a colour: the library wants every rank.
-    let all = exchange::all_gather(link, &stream, OPERATION, &said.to_bytes())?;
+    let all = all_gather(link, &stream, &said.to_bytes())?;
     let members = said.part(&all);
     let first = members.as_ref().and_then(|members| members.first().copied());
     let mut id = [0; CommunicatorId::LEN];
@@ -68,12 +74,27 @@ fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<P
     if first == Some(link.rank) {
         id = join::identity(OPERATION, &link.device, link.kind)?.to_bytes();
     }
-    let ids = exchange::all_gather(link, &stream, OPERATION, &id)?;
+    let ids = all_gather(link, &stream, &id)?;
     let (Some(members), Some(first)) = (members, first) else { return Ok(None) };
     let id = ids.chunks_exact(CommunicatorId::LEN).nth(first).unwrap_or_default();
     let id = CommunicatorId::from_bytes(id)?;
     let rank = members.iter().position(|rank| *rank == link.rank).unwrap_or_default();
     Ok(Some((id, rank, members.len())))
+}
+
+/// Gives the bytes of each rank to all, in the order of the ranks. Waits for them.
+fn all_gather<B: Backend>(link: &Arc<Link<B>>, stream: &Stream<B>, own: &[u8]) -> Result<Vec<u8>> {
+    let source = stream.to_device(own)?;
+    let all = stream.to_device(&vec![0_u8; own.len() * link.size])?;
+    let prepared = Prepared {
+        call: Call::new::<u8>(Kind::Split, own.len()),
+        source: Some(Place::of(&source)),
+        destination: Some(Place::of(&all)),
+        in_place: false,
+        target: None,
+    };
+    enqueue::enqueue(&[OwnCalls { link, stream, operation: OPERATION, calls: &[prepared], counts: false }])?;
+    Ok(all.copy_to_host().map_err(|error| error.in_operation(OPERATION))?.to_vec())
 }
 
 impl<B: Backend> Split<B> for SplitThread<B> {

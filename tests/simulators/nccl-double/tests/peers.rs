@@ -20,8 +20,12 @@ fn late() -> Options {
 }
 
 fn apart(ranks: usize) -> Vec<(Comm, Stream)> {
+    apart_with(ranks, &late())
+}
+
+fn apart_with(ranks: usize, options: &Options) -> Vec<(Comm, Stream)> {
     let devices: Vec<Device> = (0..ranks).map(|_| concurrent()).collect();
-    let all = Communicator::all_with(&devices, &late()).unwrap();
+    let all = Communicator::all_with(&devices, options).unwrap();
     all.into_iter().map(|rank| (rank.device().stream().unwrap(), rank)).map(|(s, r)| (r, s)).collect()
 }
 
@@ -149,6 +153,31 @@ fn blocks_of_other_lengths_are_found_between_any_two_ranks() {
     });
     let named: Vec<_> = found.iter().map(told).collect();
     assert_eq!((&named[1], &named[2]), (&Some(vec![2]), &Some(vec![1])), "{found:?}");
+}
+
+/// A split tells its parts by operations of the library, which look like the caller's.
+#[test]
+fn what_a_split_tells_meets_no_operation() {
+    for check in [false, true] {
+        let all = apart_with(2, &late().check(check));
+        let (comm, stream) = &all[1];
+        // As many bytes as a split tells first.
+        let (own, mut into) =
+            (stream.to_device(&[7_u8; 24]).unwrap(), stream.to_device(&[0_u8; 48]).unwrap());
+        thread::scope(|scope| {
+            let split = scope.spawn(|| all[0].0.split(Some(5), 5).map(drop));
+            let failure =
+                failed(comm.on(stream).all_gather(&own, &mut into).and_then(|()| stream.synchronize()));
+            let CollectiveCause::Mismatch { mine, theirs } = &failure.cause else { panic!("{failure}") };
+            assert_eq!((mine.operation, theirs[0].1.operation), ("all_gather", "split"), "check: {check}");
+            split.join().unwrap().unwrap_err();
+        });
+        // Nothing of the split is in the array.
+        assert!(
+            into.copy_to_host()
+                .map_or_else(|error| error.is_poisoned(), |all| all.iter().all(|one| *one == 0))
+        );
+    }
 }
 
 /// One thread calls for all ranks: the library takes all of it, or none.
