@@ -144,8 +144,8 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for a rank that is taken or not below `size`, for another
-    /// size or other options than those of the ranks that have joined, for an identity of another process or engine, and for more
-    /// than 65536 ranks of one process. Returns
+    /// size or other options than those of the ranks that have joined (on GPUs, in this process), for an identity of another process or
+    /// engine, and for more than 65536 ranks of one process. Returns
     /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects,
     /// [`NotRecordable`](ErrorKind::NotRecordable) for the device of a recording, and [`Load`](ErrorKind::Load) if the library of a GPU
     /// cannot be used.

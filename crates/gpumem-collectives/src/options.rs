@@ -2,7 +2,8 @@
 
 use std::{env, time::Duration};
 
-/// How a communicator is set up. All ranks use the same options.
+/// How a communicator is set up. All ranks use the same options. On GPUs, ranks of several processes are not compared: what they call
+/// with different options may not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {

@@ -57,16 +57,14 @@ pub(crate) fn join<B: Backend>(
 ) -> Result<LibraryEnd<B>> {
     const OPERATION: &str = "join";
     let library = library(kind).map_err(|error| device.core_by(crate::KEY).error(OPERATION, error))?;
-    let too_many = |_| {
-        let why = "there are more ranks than the library can have";
-        device.core_by(crate::KEY).error(OPERATION, ErrorKind::InvalidArgument { why })
-    };
+    let refused = |why| device.core_by(crate::KEY).error(OPERATION, ErrorKind::InvalidArgument { why });
+    let too_many = |_| refused("there are more ranks than the library can have");
     let numbers = (i32::try_from(rank).map_err(too_many)?, i32::try_from(size).map_err(too_many)?);
     let barrier = device.to_device(&[0_u8]).map_err(|error| error.in_operation(OPERATION))?;
     let communicator = stable_hash(id.payload());
     let link = Arc::new(Link {
         communicator,
-        peers: Peers::of(communicator),
+        peers: Peers::of(communicator, size, options).map_err(refused)?,
         library,
         kind,
         device: device.clone(),
@@ -84,7 +82,7 @@ pub(crate) fn join<B: Backend>(
         changed: Condvar::new(),
     });
     let own = Arc::downgrade(&link);
-    link.peers.add(rank, own);
+    link.peers.add(rank, own).map_err(refused)?;
     let unique = ncclUniqueId { internal: id.payload().map(|byte| byte as _) };
     let joining = link.clone();
     let begin = thread::Builder::new().name("gpumem:join".to_owned());

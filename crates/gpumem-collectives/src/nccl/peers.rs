@@ -2,6 +2,7 @@
 //! shorter than another rank's call says. No rank waits for another: the one that calls last finds out.
 
 use crate::{
+    Options,
     call::{Call, Kind, Prepared},
     fingerprint::{Fingerprint, disagreement},
 };
@@ -25,8 +26,10 @@ pub(super) trait Peer: Send + Sync {
 }
 
 /// The ranks of a communicator that the process has.
-#[derive(Default)]
 pub(super) struct Peers {
+    /// The number of ranks, also of those of other processes, and the options of each.
+    size: usize,
+    options: Options,
     /// How many there are. One that is alone has nothing to compare.
     count: AtomicUsize,
     /// A leaf: no other lock is taken under it.
@@ -72,24 +75,34 @@ pub(super) struct Mismatch {
 }
 
 impl Peers {
-    /// Those of a communicator.
-    pub(super) fn of(communicator: u64) -> Arc<Self> {
+    /// Those of a communicator. Returns why a rank of this size and options is none of them.
+    pub(super) fn of(communicator: u64, size: usize, options: &Options) -> Result<Arc<Self>, &'static str> {
         let mut all = COMMUNICATORS.get().lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, peers| peers.strong_count() > 0);
-        if let Some(peers) = all.get(&communicator).and_then(Weak::upgrade) {
-            return peers;
+        let Some(peers) = all.get(&communicator).and_then(Weak::upgrade) else {
+            let (count, calls) = (AtomicUsize::new(0), Mutex::default());
+            let peers = Arc::new(Self { size, options: options.clone(), count, calls });
+            all.insert(communicator, Arc::downgrade(&peers));
+            return Ok(peers);
+        };
+        match (peers.size == size, peers.options == *options) {
+            (false, _) => Err("another rank joined with another number of ranks"),
+            (_, false) => Err("another rank joined with other options"),
+            _ => Ok(peers),
         }
-        let peers = Arc::new(Self::default());
-        all.insert(communicator, Arc::downgrade(&peers));
-        peers
     }
 
-    /// Adds a rank, before the library knows it: until all ranks have joined, none can call.
-    pub(super) fn add(&self, rank: usize, peer: Weak<dyn Peer>) {
+    /// Adds a rank, before the library knows it: until all ranks have joined, none can call. Returns why it is refused.
+    pub(super) fn add(&self, rank: usize, peer: Weak<dyn Peer>) -> Result<(), &'static str> {
         let mut calls = self.lock();
+        // Also where that one has gone: the library joins no rank a second time.
+        if calls.ranks.contains_key(&rank) {
+            return Err("another communicator has joined as this rank");
+        }
         calls.ranks.insert(rank, peer);
         // Relaxed: a rank calls when the library has joined all, and so orders their threads.
         self.count.store(calls.ranks.len(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Compares what a rank is about to call with what the others of the process have called.

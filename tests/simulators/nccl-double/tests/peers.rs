@@ -5,8 +5,10 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, InPlace, Max, Options, Sum};
-use gpumem_core::Result;
+use gpumem_collectives::{
+    CollectiveCause, CollectiveError, Communicator, CommunicatorId, InPlace, Max, Options, Sum,
+};
+use gpumem_core::{ErrorKind, Result};
 use gpumem_runtime::DeviceArray;
 use ndarray::{Ix1, s};
 use std::{thread, time::Duration};
@@ -197,6 +199,36 @@ fn ranks_of_one_thread_are_compared_before_anything_is_called() {
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
         failed(comm.on(stream).barrier());
     }
+}
+
+/// Ranks that compare their calls by the library would meet the calls of those that do not.
+#[test]
+fn ranks_that_join_otherwise_than_others_are_refused() {
+    let device = concurrent();
+    let id = CommunicatorId::for_device(&device).unwrap();
+    let join = |rank, size, options: &Options| Comm::join(&device, &id, rank, size, options);
+    let first = join(0, 2, &late()).unwrap();
+    let others = [
+        (1, 3, late(), "number of ranks"),
+        (1, 2, late().check(!late().check), "options"),
+        (1, 2, late().concurrent(true), "options"),
+        (1, 2, Options::new().timeout(Duration::from_secs(61)), "options"),
+        (0, 2, late(), "this rank"),
+    ];
+    for (rank, size, options, word) in others {
+        let refused = join(rank, size, &options).unwrap_err();
+        let ErrorKind::InvalidArgument { why } = refused.kind() else { panic!("{refused}") };
+        assert!(why.contains(word), "{refused}");
+    }
+    // None of them is one of the ranks.
+    let all = [first, join(1, 2, &late()).unwrap()];
+    let sums = all.each_ref().map(|comm| {
+        let stream = device.stream().unwrap();
+        let mut sum = stream.to_device(&[1 << comm.rank()]).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut sum, Sum).unwrap();
+        sum
+    });
+    assert!(sums.iter().all(|sum| sum.copy_to_host().unwrap().to_vec() == [3]));
 }
 
 /// Calls that fit are forgotten: the ranks may be far apart.
