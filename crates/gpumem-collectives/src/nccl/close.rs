@@ -26,7 +26,7 @@ impl<B: Backend> Watched for Link<B> {
             return false;
         }
         // What is done is not late: it is taken out before deadlines are looked at.
-        state.prune();
+        self.prune(&mut state);
         self.find_failure(&mut state);
         self.destroy_if_idle(&mut state);
         let is_joining = matches!(state.phase, Phase::Joining) && state.rank.revoked.is_none();
@@ -118,7 +118,7 @@ impl<B: Backend> Link<B> {
         if !had_left && !matches!(state.phase, Phase::Closed) {
             // The watchdog has only a weak reference; operations under way need the link.
             state.keep = Some(self.clone());
-            state.prune();
+            self.prune(&mut state);
             self.destroy_if_idle(&mut state);
             if let Err(cause) = self.watch(&mut state) {
                 report::note(format!("a communicator with operations under way is not destroyed: {cause}"));

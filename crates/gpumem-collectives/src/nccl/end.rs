@@ -87,7 +87,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
     fn recent(&self) -> Vec<CollectiveRecord> {
         // Operations that are done are taken out first, so that none of them is told as under way.
         let mut state = self.0.lock();
-        state.prune();
+        self.0.prune(&mut state);
         state.rank.recent()
     }
 

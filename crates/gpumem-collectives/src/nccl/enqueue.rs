@@ -243,10 +243,12 @@ impl<B: Backend> OwnCalls<'_, B> {
         let lent = admitted.lend_after(link.last.on(timeline), CAPTURED)?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
-        if self.counts {
+        if state.pending.len() >= state.prune_from {
+            link.prune(&mut state);
+        }
+        if self.counts || state.rank.revoked.is_some() {
             link.check_rank(&state, operation)?;
         }
-        state.prune_many();
         let sequence = state.rank.sequence;
         link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
         for prepared in calls.iter().filter(|_| self.counts) {

@@ -93,6 +93,18 @@ pub(super) struct Pending<B: Backend> {
     pub(super) writes: Writes,
 }
 
+impl<B: Backend> Pending<B> {
+    /// Returns its failure, or that of work before it: what it has moved is not known then.
+    fn check(&self) -> Result<()> {
+        self.timeline.check_submissions(self.submission..=self.submission)
+    }
+
+    /// Whether it has ended well. A question that fails says nothing about the work, or leaves a failure.
+    fn is_done(&self) -> bool {
+        self.timeline.poll(self.submission).unwrap_or(false) && self.check().is_ok()
+    }
+}
+
 pub(super) struct State<B: Backend> {
     pub(super) rank: RankState,
     pub(super) phase: Phase,
@@ -208,31 +220,18 @@ impl<B: Backend> State<B> {
         }
     }
 
-    /// As [`prune`](Self::prune), if many operations are under way.
-    pub(super) fn prune_many(&mut self) {
-        if self.pending.len() >= self.prune_from {
-            self.prune();
-            self.prune_from = MANY.max(self.pending.len() + CALLS_BETWEEN);
-        }
-    }
-
-    /// Forgets operations that are done.
-    pub(super) fn prune(&mut self) {
+    /// Forgets operations that are done. Returns the failure of one that is under way.
+    pub(super) fn prune(&mut self) -> Result<()> {
         let before = self.pending.len();
-        let begin = self.pending.front().map_or(0, |first| first.called.sequence);
-        let mut end = begin;
-        while let Some(first) = self.pending.front() {
-            let (timeline, submission) = (&first.timeline, first.submission);
-            if !timeline.is_complete(submission) && matches!(timeline.poll(submission), Ok(false)) {
-                break;
-            }
-            end = first.called.sequence + first.called.parts;
+        while let Some(first) = self.pending.front().filter(|first| first.is_done()) {
+            self.rank.end(first.called.sequence..first.called.sequence + first.called.parts);
             self.pending.pop_front();
         }
-        self.rank.end(begin..end);
         if self.pending.len() < before {
             self.progress = Instant::now();
         }
+        self.prune_from = MANY.max(self.pending.len() + CALLS_BETWEEN);
+        self.pending.iter().try_for_each(Pending::check)
     }
 }
 

@@ -41,7 +41,8 @@ impl<B: Backend> Link<B> {
             return;
         }
         state.rank.revoked = Some(cause.clone());
-        state.prune();
+        // What fails is under way still.
+        let _ = state.prune();
         // Before anything is aborted: the driver will call it a success.
         for pending in std::mem::take(&mut state.pending) {
             let submitted = Some((&pending.timeline, pending.submission));
@@ -60,6 +61,14 @@ impl<B: Backend> Link<B> {
             }
         }
         self.changed.notify_all();
+    }
+
+    /// Forgets operations that are done. One that has failed has given the other ranks what they must not use: it ends the communicator.
+    pub(super) fn prune(self: &Arc<Self>, state: &mut State<B>) {
+        if let Err(error) = state.prune() {
+            let why = format!("work of its stream failed: {error}");
+            self.revoke_locked(state, CollectiveCause::PeerLost { rank: self.rank, why });
+        }
     }
 
     /// Poisons what an operation was to write.

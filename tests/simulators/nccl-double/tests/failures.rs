@@ -7,7 +7,7 @@ use common::*;
 use gpumem_collectives::{
     CollectiveCause, CollectiveError, Communicator, CommunicatorId, InPlace, Options, Sum,
 };
-use gpumem_core::ErrorKind;
+use gpumem_core::{CollectiveState, ErrorKind};
 use nccl_double::Fault;
 use ndarray::s;
 use std::{
@@ -506,6 +506,25 @@ fn a_check_names_the_ranks_whose_blocks_do_not_fit() {
         };
         thread::scope(|scope| (0..3).for_each(|rank| drop(scope.spawn(move || call(rank)))));
     }
+}
+
+#[test]
+fn operations_of_a_lost_device_are_not_told_as_done() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1]).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    // The other rank never comes.
+    raw(comm.device()).host().lose("the test loses it");
+    let began = Instant::now();
+    let states = || comm.recent().iter().map(|record| record.state).collect::<Vec<_>>();
+    while states() == [CollectiveState::UnderWay] && began.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(states(), [CollectiveState::Failed]);
+    let failure = comm.failure().unwrap();
+    assert!(matches!(failure.cause, CollectiveCause::PeerLost { rank: 0, .. }), "{failure}");
 }
 
 /// The library has been called when what it reads turns out to be bad: what it has written is bad too, also where it was before.
