@@ -20,7 +20,7 @@ const MOST_KEPT: usize = 2;
 /// resources, which are code of the user, and that may call the communicator.
 pub(super) struct Buffers<B: Backend> {
     /// Not the caller's: its pending work would be waited for, and would fail the comparison.
-    stream: Stream<B>,
+    pub(super) stream: Stream<B>,
     own: DeviceArray<u8, Ix1, B>,
     all: DeviceArray<u8, Ix1, B>,
     /// Those of all ranks, for the host.
@@ -88,7 +88,7 @@ fn exchange<B: Backend>(
     }
     {
         let calls: Vec<[Prepared<'_, B>; 1]> =
-            exchanges.iter().map(|exchange| [exchange.buffers.gather()]).collect();
+            exchanges.iter().map(|exchange| [exchange.buffers.gather(Kind::AllGather)]).collect();
         let together: Vec<OwnCalls<'_, B>> = exchanges
             .iter()
             .zip(&calls)
@@ -110,9 +110,9 @@ fn exchange<B: Backend>(
 
 impl<B: Backend> Buffers<B> {
     /// The operation that gives the bytes of each rank to all.
-    fn gather(&self) -> Prepared<'_, B> {
+    pub(super) fn gather(&self, kind: Kind) -> Prepared<'_, B> {
         Prepared {
-            call: Call::new::<u8>(Kind::AllGather, self.own.len()),
+            call: Call::new::<u8>(kind, self.own.len()),
             source: Some(Place::of(&self.own)),
             destination: Some(Place::of(&self.all)),
             in_place: false,
@@ -121,7 +121,7 @@ impl<B: Backend> Buffers<B> {
     }
 
     /// The bytes of all ranks. Waits for them.
-    fn read(&mut self) -> Result<Vec<u8>> {
+    pub(super) fn read(&mut self) -> Result<Vec<u8>> {
         self.stream.copy_to_host_into(&self.all, &mut self.read)?;
         Ok(self.read.view()?.to_vec())
     }
@@ -163,7 +163,7 @@ impl<B: Backend> Exchange<'_, B> {
 
 impl<B: Backend> Link<B> {
     /// Stream and memory for an exchange, with the bytes of this rank: kept ones, if there are any of that length.
-    fn buffers(&self, bytes: &[u8]) -> Result<Buffers<B>> {
+    pub(super) fn buffers(&self, bytes: &[u8]) -> Result<Buffers<B>> {
         let kept = {
             // Only to take one out: it is filled, and others are made, without the lock.
             let mut kept = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);

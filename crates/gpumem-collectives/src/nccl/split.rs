@@ -7,12 +7,11 @@ use super::{
 };
 use crate::{
     CommunicatorId,
-    call::{Call, Kind, Place, Prepared},
+    call::Kind,
     engine::{Joined, Split},
     split_key::SplitKey,
 };
 use gpumem_core::{Backend, CollectiveCause, Result};
-use gpumem_runtime::Stream;
 use std::{
     sync::{Arc, atomic::Ordering},
     thread::{self, JoinHandle},
@@ -64,9 +63,8 @@ fn give_up<B: Backend>(link: &Arc<Link<B>>, why: String) {
 
 /// The ranks say where they go.
 fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<Part>> {
-    let stream = link.device.stream()?;
     // All ranks call it, also those without a colour: the library wants every rank.
-    let all = all_gather(link, &stream, &said.to_bytes())?;
+    let all = all_gather(link, &said.to_bytes())?;
     let members = said.part(&all);
     let first = members.as_ref().and_then(|members| members.first().copied());
     let mut id = [0; CommunicatorId::LEN];
@@ -74,7 +72,7 @@ fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<P
     if first == Some(link.rank) {
         id = join::identity(OPERATION, &link.device, link.kind)?.to_bytes();
     }
-    let ids = all_gather(link, &stream, &id)?;
+    let ids = all_gather(link, &id)?;
     let (Some(members), Some(first)) = (members, first) else { return Ok(None) };
     let id = ids.chunks_exact(CommunicatorId::LEN).nth(first).unwrap_or_default();
     let id = CommunicatorId::from_bytes(id)?;
@@ -83,18 +81,11 @@ fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<P
 }
 
 /// Gives the bytes of each rank to all, in the order of the ranks. Waits for them.
-fn all_gather<B: Backend>(link: &Arc<Link<B>>, stream: &Stream<B>, own: &[u8]) -> Result<Vec<u8>> {
-    let source = stream.to_device(own)?;
-    let all = stream.to_device(&vec![0_u8; own.len() * link.size])?;
-    let prepared = Prepared {
-        call: Call::new::<u8>(Kind::Split, own.len()),
-        source: Some(Place::of(&source)),
-        destination: Some(Place::of(&all)),
-        in_place: false,
-        target: None,
-    };
-    enqueue::enqueue(&[OwnCalls { link, stream, operation: OPERATION, calls: &[prepared], counts: false }])?;
-    Ok(all.copy_to_host().map_err(|error| error.in_operation(OPERATION))?.to_vec())
+fn all_gather<B: Backend>(link: &Arc<Link<B>>, own: &[u8]) -> Result<Vec<u8>> {
+    let mut buffers = link.buffers(own)?;
+    let (stream, calls) = (&buffers.stream, [buffers.gather(Kind::Split)]);
+    enqueue::enqueue(&[OwnCalls { link, stream, operation: OPERATION, calls: &calls, counts: false }])?;
+    buffers.read().map_err(|error| error.in_operation(OPERATION))
 }
 
 impl<B: Backend> Split<B> for SplitThread<B> {
