@@ -7,14 +7,7 @@ use super::{
 use crate::{report, watchdog::Watched};
 use gpumem_core::{Backend, CollectiveCause, process::DriverUse};
 use gpumem_sys::nccl::ncclResult_t;
-use std::{
-    sync::{Arc, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
-
-/// Longest wait of a call that gives a communicator up explicitly.
-const LONGEST: Duration = Duration::from_secs(10);
+use std::{sync::Arc, thread, time::Duration};
 
 impl<B: Backend> Watched for Link<B> {
     fn look(self: Arc<Self>) -> bool {
@@ -126,16 +119,5 @@ impl<B: Backend> Link<B> {
         }
         drop(state);
         report::tell();
-    }
-
-    /// Waits until the library holds nothing for the communicator, within limits.
-    pub(super) fn wait_closed(&self) {
-        let (began, most) = (Instant::now(), self.options.timeout.min(LONGEST));
-        // Unlocked in each sleep: the thread that ends the communicator needs it.
-        let mut state = self.lock();
-        while !matches!(state.phase, Phase::Closed) && began.elapsed() < most {
-            let waited = self.changed.wait_timeout(state, most);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     Link,
     enqueue::{self, OwnCalls},
+    peers::Peer,
     split,
 };
 use crate::{
@@ -13,7 +14,10 @@ use crate::{
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, Result};
 use gpumem_runtime::Stream;
-use std::{any::Any, sync::Arc};
+use std::{any::Any, sync::Arc, time::Duration};
+
+/// Longest wait of a call that gives a communicator up explicitly.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// One rank's end.
 #[derive(Debug)]
@@ -100,7 +104,7 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
     }
 
     fn finish(&self) {
-        self.0.wait_closed();
+        self.0.wait_closed(self.0.options.timeout.min(LONGEST));
     }
 
     fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {

@@ -346,28 +346,26 @@ impl<B: Backend> ReadyRank<'_, B> {
         // After the library's call, which may wait: the watchdog and `abort` need the lock meanwhile.
         let mut state = link.lock();
         state.is_calling = false;
-        if let Err(failure) = outcome {
-            let why = failure.to_string();
-            link.revoke_locked(&mut state, CollectiveCause::Library { why });
+        let failed = match (outcome, &submitted) {
+            (Err(failure), _) => Some(CollectiveCause::Library { why: failure.to_string() }),
+            // It took place with what failed work was to write, or nothing can wait for it.
+            (_, Err(error)) => Some(CollectiveCause::PeerLost { rank: link.rank, why: error.to_string() }),
+            _ => None,
+        };
+        if let Some(cause) = failed {
+            link.revoke_locked(&mut state, cause);
         }
         if let Some(cause) = state.rank.revoked.clone() {
             let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
             let failed = link.fail(&mut state, &called, &own.writes(), place, &cause);
             drop(state);
             link.changed.notify_all();
-            return Err(link.device.core_by(crate::KEY).error(operation, failed));
+            return match submitted {
+                Err(error) if outcome.is_ok() => Err(error),
+                _ => Err(link.device.core_by(crate::KEY).error(operation, failed)),
+            };
         }
-        let submission = match submitted {
-            Ok(submission) => submission,
-            // It took place with what failed work was to write, or nothing can wait for it.
-            Err(error) => {
-                let cause = CollectiveCause::PeerLost { rank: link.rank, why: error.to_string() };
-                let _ = link.fail(&mut state, &called, &own.writes(), None, &cause);
-                drop(state);
-                link.changed.notify_all();
-                return Err(error);
-            }
-        };
+        let submission = submitted?;
         link.last.note(timeline, submission);
         let timeline = timeline.clone();
         state.pending.push_back(Pending { called, timeline, submission, writes: own.writes() });

@@ -14,6 +14,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 /// The communicators of the process, by their numbers. A forked child has none.
@@ -23,6 +24,22 @@ static COMMUNICATORS: PerProcess<Mutex<HashMap<u64, Weak<Peers>>>> = PerProcess:
 pub(super) trait Peer: Send + Sync {
     /// Fails what is under way, and all later calls. Never waits.
     fn end(self: Arc<Self>, cause: CollectiveCause);
+
+    /// As [`end`](Self::end), if work under way has failed. Whether that ends it now.
+    fn end_if_failed(self: Arc<Self>) -> bool;
+
+    /// Waits until the library holds nothing for it, at most so long.
+    fn wait_closed(&self, most: Duration);
+}
+
+/// The ranks of the process, of all communicators.
+pub(super) fn all_peers() -> Vec<Arc<dyn Peer>> {
+    // Only references are taken under the locks: the last one of a rank drops arrays.
+    let all = COMMUNICATORS.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let all: Vec<Arc<Peers>> = all.values().filter_map(Weak::upgrade).collect();
+    all.iter()
+        .flat_map(|peers| peers.lock().ranks.values().filter_map(Weak::upgrade).collect::<Vec<_>>())
+        .collect()
 }
 
 /// The ranks of a communicator that the process has.

@@ -3,7 +3,7 @@
 use super::{
     Link,
     link::{Handle, IssuedCall, Phase, State, Writes},
-    peers::Peer,
+    peers::{Peer, all_peers},
 };
 use crate::report;
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Failure, POISONED, process::DriverUse};
@@ -19,10 +19,36 @@ use std::{
 /// and where the library cannot tell it.
 const GRACE: [Duration; 2] = [Duration::from_secs(5), Duration::from_millis(100)];
 
+/// How long communicators whose operations are behind an aborted one have to be told, or to end: a library that waits for all work of
+/// the device does not end them before.
+const BEHIND: Duration = Duration::from_millis(500);
+
 impl<B: Backend> Peer for Link<B> {
     fn end(self: Arc<Self>, cause: CollectiveCause) {
         // Told by the rank whose call finds it, once that has no lock.
         self.revoke_locked(&mut self.lock(), cause);
+    }
+
+    fn end_if_failed(self: Arc<Self>) -> bool {
+        let _use = DriverUse::new();
+        // Alone: the thread that aborts another communicator has no lock.
+        let mut state = self.lock();
+        if !self.device.core_by(crate::KEY).origin.is_valid() {
+            return false;
+        }
+        let was_revoked = state.rank.revoked.is_some();
+        self.prune(&mut state);
+        !was_revoked && state.rank.revoked.is_some()
+    }
+
+    fn wait_closed(&self, most: Duration) {
+        let began = Instant::now();
+        // Unlocked in each sleep: the thread that ends the communicator needs it.
+        let mut state = self.lock();
+        while !matches!(state.phase, Phase::Closed) && began.elapsed() < most {
+            let waited = self.changed.wait_timeout(state, most);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 }
 
@@ -96,8 +122,11 @@ impl<B: Backend> Link<B> {
 
     /// Aborts the library's communicator, on a thread that may hang there.
     pub(super) fn abort_handle(&self, Handle(handle): Handle) {
-        let library = self.library;
+        // What was enqueued behind runs on what an abort leaves, and would give it to other ranks: it ends first.
+        let behind: Vec<_> = all_peers().into_iter().filter(|peer| peer.clone().end_if_failed()).collect();
         let began = Instant::now();
+        behind.iter().for_each(|peer| peer.wait_closed(BEHIND.saturating_sub(began.elapsed())));
+        let (library, began) = (self.library, Instant::now());
         let told = {
             let _use = DriverUse::new();
             if !self.device.core_by(crate::KEY).origin.is_valid() {

@@ -4,8 +4,8 @@
 mod common;
 
 use common::*;
-use gpumem_collectives::{CommunicatorId, InPlace, Options, Sum};
-use gpumem_core::ErrorKind;
+use gpumem_collectives::{CollectiveCause, CommunicatorId, InPlace, Options, Sum};
+use gpumem_core::{CollectiveState, ErrorKind};
 use std::{sync::mpsc, thread, time::Duration};
 
 #[test]
@@ -58,4 +58,29 @@ fn operations_go_on_while_another_communicator_of_the_device_is_joined() {
         late.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         assert_eq!(told.recv().unwrap(), [6]);
     });
+}
+
+/// An operation of another communicator waits on the stream for one that is aborted, and would give other ranks what that leaves.
+#[test]
+fn operations_behind_an_aborted_one_give_nothing_to_other_ranks() {
+    let _alone = alone();
+    for is_same_stream in [true, false] {
+        let devices = [concurrent(), concurrent()];
+        let [first, second] = [(); 2].map(|()| Comm::all_with(&devices, &soon()).unwrap());
+        let streams = devices.each_ref().map(|device| [device.stream().unwrap(), device.stream().unwrap()]);
+        let mut array = streams[0][0].to_device(&[1]).unwrap();
+        // The other rank does not come.
+        first[0].on(&streams[0][0]).all_reduce(InPlace, &mut array, Sum).unwrap();
+        let behind = &streams[0][usize::from(!is_same_stream)];
+        second[0].on(behind).all_reduce(InPlace, &mut array, Sum).unwrap();
+        let mut sum = streams[1][0].to_device(&[10]).unwrap();
+        second[1].on(&streams[1][0]).all_reduce(InPlace, &mut sum, Sum).unwrap();
+        first[0].abort();
+        sum.copy_to_host().unwrap_err();
+        let told = second[1].failure().unwrap();
+        assert!(matches!(told.cause, CollectiveCause::Timeout { .. }), "{told}");
+        let state = second[0].recent()[0].state;
+        assert_eq!((state, second[0].failure().is_some()), (CollectiveState::Failed, true));
+        array.copy_to_host().unwrap_err();
+    }
 }
