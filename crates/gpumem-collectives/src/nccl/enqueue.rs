@@ -128,7 +128,8 @@ pub(super) fn enqueue_locked<B: Backend>(
     }
     if began.is_err() {
         // Nothing was called: the other ranks are told nothing either.
-        begun.iter().for_each(ReadyRank::cancel);
+        // The last one first: of two with one communicator, the first has the number to go back to.
+        begun.iter().rev().for_each(ReadyRank::cancel);
         return began;
     }
     compare(&begun)?;

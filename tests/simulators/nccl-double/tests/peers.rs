@@ -10,6 +10,7 @@ use gpumem_collectives::{
 };
 use gpumem_core::{ErrorKind, Result};
 use gpumem_runtime::DeviceArray;
+use host_double::Trouble;
 use ndarray::{Ix1, s};
 use std::{thread, time::Duration};
 
@@ -229,6 +230,39 @@ fn ranks_that_join_otherwise_than_others_are_refused() {
         sum
     });
     assert!(sums.iter().all(|sum| sum.copy_to_host().unwrap().to_vec() == [3]));
+}
+
+#[test]
+fn calls_of_one_thread_that_are_taken_back_leave_no_number() {
+    let mut taken_back = 0;
+    for number in 0.. {
+        let devices = [concurrent(), concurrent()];
+        let [first, last] = devices
+            .each_ref()
+            .map(|device| Comm::all_with(std::slice::from_ref(device), &late()).unwrap().remove(0));
+        let streams = [0, 0, 1].map(|device: usize| devices[device].stream().unwrap());
+        let mut arrays = streams.each_ref().map(|stream| stream.to_device(&[1]).unwrap());
+        first.on(&streams[0]).barrier().and_then(|()| streams[0].synchronize()).unwrap();
+        let ends = [(&first, &streams[0]), (&first, &streams[1]), (&last, &streams[2])];
+        raw(&devices[1]).script().begin(Some((number, Trouble::Refuse)));
+        let called = Comm::group_all(&ends, |groups| {
+            let mut all = groups.iter_mut().zip(&mut arrays);
+            all.try_for_each(|(group, array)| group.all_reduce(InPlace, array, Sum))
+        });
+        let struck = raw(&devices[1]).script().struck();
+        raw(&devices[1]).script().begin(None);
+        if struck.is_none() {
+            break;
+        }
+        if called.is_ok() || first.failure().is_some() {
+            continue;
+        }
+        taken_back += 1;
+        first.on(&streams[0]).barrier().unwrap();
+        let numbers: Vec<u64> = first.recent().iter().map(|record| record.sequence).collect();
+        assert_eq!(numbers, [0, 1], "{struck:?}");
+    }
+    assert!(taken_back > 0);
 }
 
 /// Calls that fit are forgotten: the ranks may be far apart.
