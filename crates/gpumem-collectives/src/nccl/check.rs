@@ -134,12 +134,15 @@ impl<B: Backend> Exchange<'_, B> {
         // After the copy, which waits for other ranks: the watchdog needs this lock to give up on them.
         let mut state = link.lock();
         let sequence = state.rank.sequence;
+        // The others may know that all agree, and call: also where this rank cannot read it.
+        state.has_agreed = true;
         let all = match (read, state.rank.revoked.clone()) {
             (Ok(all), None) => all,
             (_, Some(cause)) => return Err(link.error(operation, sequence, cause)),
             (Err(error), None) => return Err(error.in_operation(operation)),
         };
         let Some(cause) = self.disagreement(&all) else { return Ok(()) };
+        state.has_agreed = false;
         for prepared in self.own.calls {
             state.rank.begin(prepared.call.describe());
         }

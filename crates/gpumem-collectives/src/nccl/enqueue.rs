@@ -20,6 +20,7 @@ use gpumem_runtime::{
 use gpumem_sys::nccl::Failure;
 use smallvec::SmallVec;
 use std::{
+    mem,
     ptr::{self, with_exposed_provenance_mut},
     slice,
     sync::{Arc, MutexGuard, PoisonError},
@@ -101,8 +102,9 @@ fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_,
     device_orders.dedup_by_key(|device_order| Arc::as_ptr(device_order));
     let mut device_orders: DeviceOrders<'_, B> =
         device_orders.iter().map(|device_order| (Arc::as_ptr(device_order), device_order.begin())).collect();
-    check.agree(&mut device_orders)?;
-    enqueue_locked(parts, &mut device_orders)
+    let enqueued = check.agree(&mut device_orders).and_then(|()| enqueue_locked(parts, &mut device_orders));
+    links.iter().for_each(|link| link.conclude(&enqueued));
+    enqueued
 }
 
 /// As [`enqueue`], with the locks of the links.
@@ -289,6 +291,17 @@ impl<B: Backend> Link<B> {
         stream.timeline_by(crate::KEY).refuse_capture(operation, CAPTURED)?;
         let (state, _) = self.lock_ready(operation)?;
         self.check_rank(&state, operation)
+    }
+
+    /// Ends the communicator if its ranks have agreed on a call that this one has not made: they would meet its next one.
+    fn conclude(self: &Arc<Self>, enqueued: &Result<()>) {
+        let mut state = self.lock();
+        if mem::take(&mut state.has_agreed)
+            && let Err(error) = enqueued
+        {
+            let why = format!("its call failed: {error}");
+            self.revoke_locked(&mut state, CollectiveCause::PeerLost { rank: self.rank, why });
+        }
     }
 
     /// Refuses operations after the communicator was given up.

@@ -110,6 +110,8 @@ pub(super) struct State<B: Backend> {
     pub(super) phase: Phase,
     /// Whether a thread is inside the library.
     pub(super) is_calling: bool,
+    /// Whether the ranks have agreed on a call that this one has still to make.
+    pub(super) has_agreed: bool,
     pub(super) pending: VecDeque<Pending<B>>,
     /// From so many of them on, a call looks which are done.
     pub(super) prune_from: usize,
@@ -204,6 +206,7 @@ impl<B: Backend> State<B> {
             rank: RankState::new(place),
             phase: Phase::Joining,
             is_calling: false,
+            has_agreed: false,
             pending: VecDeque::new(),
             prune_from: MANY,
             progress: Instant::now(),

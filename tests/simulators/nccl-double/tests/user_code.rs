@@ -6,7 +6,7 @@ mod common;
 mod subscriber;
 
 use common::*;
-use gpumem_collectives::{Communicator, InPlace, Options, Sum};
+use gpumem_collectives::{CollectiveCause, Communicator, InPlace, Options, Sum};
 use gpumem_core::{MemoryKind, Result};
 use gpumem_runtime::memory::{
     FailureInjectingResource, FailurePlan, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics,
@@ -14,6 +14,7 @@ use gpumem_runtime::memory::{
 use nccl_double::Fault;
 use std::{
     cell::Cell,
+    fmt,
     sync::{Arc, Mutex, mpsc},
     thread,
     time::Duration,
@@ -61,11 +62,12 @@ fn a_hook_that_takes_a_registration_back_during_a_comparison() {
     assert!(matches!(*asked, [Ok(())]), "{asked:?}");
 }
 
+type Act = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// Calls an operation when it gets memory, and when memory comes back.
-#[derive(Debug)]
 struct Calling {
     upstream: Arc<dyn MemoryResource<B>>,
-    with: Mutex<Option<(Arc<Comm>, Stream)>>,
+    act: Mutex<Option<Act>>,
     told: mpsc::Sender<(&'static str, Result<()>)>,
 }
 
@@ -73,13 +75,28 @@ thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+impl fmt::Debug for Calling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Calling")
+    }
+}
+
 impl Calling {
+    /// Serves the device's memory.
+    fn serve(device: &Device, act: Act) -> (Arc<Self>, mpsc::Receiver<(&'static str, Result<()>)>) {
+        let (told, all) = mpsc::channel();
+        let upstream = device.memory_resource(MemoryKind::Device).unwrap();
+        let calling = Arc::new(Self { upstream, act: Mutex::new(Some(act)), told });
+        device.set_memory_resource(MemoryKind::Device, calling.clone()).unwrap();
+        (calling, all)
+    }
+
     fn call(&self, when: &'static str) {
-        let with = self.with.lock().unwrap().clone();
-        if let Some((comm, stream)) = with
+        let act = self.act.lock().unwrap().clone();
+        if let Some(act) = act
             && !IS_INSIDE.replace(true)
         {
-            let _ = self.told.send((when, comm.on(&stream).barrier()));
+            let _ = self.told.send((when, act()));
             IS_INSIDE.set(false);
         }
     }
@@ -117,10 +134,8 @@ fn a_resource_that_calls_operations_serves_comparisons() {
         let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
         let (one, two) =
             (&mut stream.to_device(&[1_i32; 4]).unwrap(), &mut stream.to_device(&[2_i32]).unwrap());
-        let (told, all) = mpsc::channel();
-        let upstream = device.memory_resource(MemoryKind::Device).unwrap();
-        let calling = Arc::new(Calling { upstream, with: Mutex::new(Some((comm.clone(), other))), told });
-        device.set_memory_resource(MemoryKind::Device, calling.clone()).unwrap();
+        let own = comm.clone();
+        let (calling, told) = Calling::serve(&device, Arc::new(move || own.on(&other).barrier()));
         comm.on(&stream).all_reduce(InPlace, one, Sum).unwrap();
         // The blocks of several operations are compared apart, with memory that is as long as they are many.
         for count in [1, 2, 3] {
@@ -134,14 +149,44 @@ fn a_resource_that_calls_operations_serves_comparisons() {
             assert_eq!(all[0].copy_to_host().unwrap().to_vec(), [5; 3]);
         }
         stream.synchronize().unwrap();
-        *calling.with.lock().unwrap() = None;
-        all.try_iter().collect::<Vec<_>>()
+        *calling.act.lock().unwrap() = None;
+        told.try_iter().collect::<Vec<_>>()
     });
     for when in ["allocate", "recycle"] {
         assert!(told.iter().any(|(at, _)| *at == when), "{told:?}");
     }
     // The first barriers find no memory to compare with inside of the resource.
     assert!(told.iter().any(|(_, called)| called.is_ok()), "{told:?}");
+}
+
+/// The source fails between the first look at it and the call, as memory for the comparison is made.
+#[test]
+fn a_rank_that_does_not_make_the_call_that_all_agreed_on_calls_no_later_one() {
+    let _alone = alone();
+    let devices = [concurrent(), concurrent()];
+    let options = Options::new().timeout(Duration::from_secs(2)).concurrent(true);
+    let other = Communicator::all_with(&devices, &options).unwrap();
+    let all = Communicator::all_with(&devices, &options.check(true)).unwrap();
+    let streams = devices.each_ref().map(|device| device.stream().unwrap());
+    let mut source = streams[0].to_device(&[1_i32]).unwrap();
+    let mut sums = streams.each_ref().map(|stream| stream.to_device(&[2_i32]).unwrap());
+    // The other rank does not come.
+    other[0].on(&streams[0]).all_reduce(InPlace, &mut source, Sum).unwrap();
+    let act = move || {
+        other[0].abort();
+        Ok(())
+    };
+    let (_calling, told) = Calling::serve(&devices[0], Arc::new(act));
+    let [first, second] = &mut sums;
+    thread::scope(|scope| {
+        scope.spawn(|| all[1].on(&streams[1]).all_reduce(InPlace, second, Sum));
+        let refused = all[0].on(&streams[0]).all_reduce(&source, first, Sum).unwrap_err();
+        assert!(refused.is_poisoned(), "{refused}");
+        let failure = failed(all[0].on(&streams[0]).barrier());
+        assert!(matches!(failure.cause, CollectiveCause::PeerLost { rank: 0, .. }), "{failure}");
+    });
+    assert_eq!(told.recv().unwrap().0, "allocate");
+    sums[1].copy_to_host().unwrap_err();
 }
 
 #[test]
