@@ -86,6 +86,11 @@ impl Kind {
         }]
     }
 
+    /// Whether it concerns two ranks only.
+    pub(crate) fn is_of_pair(&self) -> bool {
+        matches!(self, Kind::Send { .. } | Kind::Receive { .. })
+    }
+
     fn root(&self) -> Option<usize> {
         match self {
             Kind::Reduce { root }

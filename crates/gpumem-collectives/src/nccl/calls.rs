@@ -57,6 +57,16 @@ fn is_several<B: Backend>(target: &Target, prepared: &Prepared<'_, B>) -> bool {
     }
 }
 
+/// Operations of a rank in the order in which the library gets them: those of two ranks last. Others may consist of sends, too, and the
+/// library pairs the sends and receives of two ranks in their order, where in a group none waits for another.
+pub(super) fn in_order<'a, B: Backend>(
+    calls: &'a [Prepared<'a, B>],
+) -> impl Iterator<Item = &'a Prepared<'a, B>> {
+    let of_pairs =
+        |wanted: bool| calls.iter().filter(move |prepared| prepared.call.kind.is_of_pair() == wanted);
+    of_pairs(false).chain(of_pairs(true))
+}
+
 /// Whether operations have to be called as a group.
 pub(super) fn needs_group<B: Backend>(target: &Target, calls: &[Prepared<'_, B>]) -> bool {
     calls.len() > 1 || calls.iter().any(|prepared| is_several(target, prepared))

@@ -45,7 +45,7 @@ impl<'a, B: Backend> Check<'a, B> {
     /// Makes all that the comparisons need, without the locks of the links.
     pub(super) fn prepare(parts: &'a [OwnCalls<'a, B>]) -> Result<Self> {
         // Sends and receives concern two ranks only.
-        let is_of_all = |call: &&Call| !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. });
+        let is_of_all = |call: &&Call| !call.kind.is_of_pair();
         let mut check = Self { calls: Vec::new(), blocks: Vec::new() };
         for own in parts.iter().filter(|own| own.link.options.check) {
             let size = own.link.size;

@@ -182,7 +182,7 @@ fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
         begun.iter().try_for_each(|ReadyRank { own, target, .. }| {
             // SAFETY: the link keeps the communicator while `is_calling` is set. The accesses were waited for, and are noted
             // before this thread gives the arrays up, whose borrows keep other uses away until then.
-            own.calls.iter().try_for_each(|prepared| unsafe { target.call(prepared) })
+            calls::in_order(own.calls).try_for_each(|prepared| unsafe { target.call(prepared) })
         })
     };
     // A group has a cost of its own, so one call goes without.

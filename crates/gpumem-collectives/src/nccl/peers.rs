@@ -1,6 +1,10 @@
 //! What the ranks of one process call, compared as they call it: the library compares nothing, and may write past an array that is
 //! shorter than another rank's call says. No rank waits for another: the one that calls last finds out.
+//!
+//! It pairs sends and receives in the order of the calls, also those of which gathers, scatters and exchanges of all ranks consist. So
+//! these are compared twice: with each other, and between any two ranks with what these send and receive otherwise.
 
+use super::calls::in_order;
 use crate::{
     Options,
     call::{Call, Kind, Prepared},
@@ -58,7 +62,7 @@ struct Calls {
     ranks: BTreeMap<usize, Weak<dyn Peer>>,
     /// Operations of all ranks.
     all: Queue,
-    /// Sends and receives, by the rank that sends and the one that receives.
+    /// What has sends and receives, by the rank that sends and the one that receives.
     pairs: HashMap<[usize; 2], Queue>,
 }
 
@@ -133,7 +137,7 @@ impl Peers {
         if self.count.load(Ordering::Relaxed) < 2 {
             return Ok(());
         }
-        let next: Vec<&Call> = calls.iter().map(|prepared| &prepared.call).collect();
+        let next: Vec<&Call> = in_order(calls).map(|prepared| &prepared.call).collect();
         let mut calls = self.lock();
         calls.compare(rank, &next).map_err(|unfit| Box::new(calls.mismatch(rank, &unfit)))
     }
@@ -145,11 +149,7 @@ impl Peers {
 
 impl Calls {
     fn compare(&mut self, rank: usize, calls: &[&Call]) -> Result<(), Unfit> {
-        let all: Vec<&Call> = calls
-            .iter()
-            .filter(|call| !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. }))
-            .copied()
-            .collect();
+        let all: Vec<&Call> = calls.iter().filter(|call| !call.kind.is_of_pair()).copied().collect();
         let ranks = self.ranks.len();
         if all.len() > 1
             && let Some(group) = Fingerprint::of_group(&all)
@@ -157,20 +157,35 @@ impl Calls {
             self.all.add((rank, rank), group, ranks)?;
         }
         for call in calls {
-            let (ends, end) = match call.kind {
-                Kind::Send { to } => ([rank, to], 0),
-                Kind::Receive { from } => ([from, rank], 1),
-                _ => {
-                    self.all.add((rank, rank), Fingerprint::new(call, Vec::new()), ranks)?;
-                    continue;
-                }
-            };
-            if ends.iter().all(|rank| self.ranks.contains_key(rank)) {
-                let fingerprint = Fingerprint::new(call, Vec::new());
+            let fingerprint = || Fingerprint::new(call, Vec::new());
+            if !call.kind.is_of_pair() {
+                self.all.add((rank, rank), fingerprint(), ranks)?;
+            }
+            for (ends, end) in self.transfers(&call.kind, rank) {
+                // Without the blocks, which have been compared.
+                let fingerprint = fingerprint().among(&[]);
                 self.pairs.entry(ends).or_default().add((rank, end), fingerprint, ends.len())?;
             }
         }
         Ok(())
+    }
+
+    /// The sends and receives of a rank in an operation, with ranks of the process: who sends and who receives, and which of them it is.
+    fn transfers(&self, kind: &Kind, rank: usize) -> Vec<([usize; 2], usize)> {
+        let all = || self.ranks.keys().copied();
+        let (send, receive) = (|to| ([rank, to], 0), |from| ([from, rank], 1));
+        let mut found: Vec<_> = match kind {
+            Kind::Send { to } => vec![send(*to)],
+            Kind::Receive { from } => vec![receive(*from)],
+            Kind::AllToAll | Kind::AllToAllV { .. } => all().map(send).chain(all().map(receive)).collect(),
+            Kind::Gather { root } if *root == rank => all().map(receive).chain([send(rank)]).collect(),
+            Kind::Gather { root } => vec![send(*root)],
+            Kind::Scatter { root } if *root == rank => all().map(send).chain([receive(rank)]).collect(),
+            Kind::Scatter { root } => vec![receive(*root)],
+            _ => Vec::new(),
+        };
+        found.retain(|(ends, _)| ends.iter().all(|rank| self.ranks.contains_key(rank)));
+        found
     }
 
     /// What each rank of the process is told.

@@ -285,3 +285,71 @@ fn ranks_that_agree_are_not_disturbed() {
     let call = &call;
     thread::scope(|scope| (0..2).for_each(|rank| drop(scope.spawn(move || call(rank)))));
 }
+
+/// The library has sends and receives alone, of which gathers, scatters and exchanges consist: it pairs them in the order of the calls.
+#[test]
+fn what_consists_of_sends_meets_no_receive_of_the_caller() {
+    // Rank 0 calls the operation before it sends, and rank 1 after it has received.
+    let operations: [Call; 4] = [
+        |comm, stream, array| {
+            let mut all = stream.device_array::<i32, _>(6)?;
+            comm.on(stream).gather(array, (comm.rank() == 1).then(|| all.view_mut()), 1)
+        },
+        |comm, stream, array| {
+            let all = stream.device_array::<i32, _>(6)?;
+            comm.on(stream).scatter((comm.rank() == 0).then(|| all.view()), array, 0)
+        },
+        |comm, stream, _| {
+            comm.on(stream).all_to_all(&stream.to_device(&[1; 6])?, &mut stream.to_device(&[0; 6])?)
+        },
+        |comm, stream, _| {
+            let (from, mut to) = (stream.to_device(&[1; 6])?, stream.to_device(&[0; 6])?);
+            comm.on(stream).all_to_all_v((&from, &[3, 3]), (&mut to, &[3, 3]))
+        },
+    ];
+    for (case, operation) in operations.iter().enumerate() {
+        let all = apart(2);
+        let found = failures(&all, |rank, array| {
+            let (comm, stream) = &all[rank];
+            if rank == 0 {
+                operation(comm, stream, array)?;
+                return comm.on(stream).send(&stream.to_device(&[7, 8, 9])?, 1);
+            }
+            comm.on(stream).receive(array, 0)?;
+            operation(comm, stream, array)
+        });
+        assert!(found.iter().filter_map(told).count() >= 1, "case {case}: {found:?}");
+    }
+}
+
+/// In a group none waits for another: each send meets its receive, wherever the group has the other operations.
+#[test]
+fn a_group_has_its_sends_apart_from_what_consists_of_sends() {
+    let all = apart(2);
+    let one = |rank: usize| {
+        let (comm, stream) = &all[rank];
+        let (mine, theirs) =
+            (stream.to_device(&[rank as i32]).unwrap(), stream.to_device(&[10 + rank as i32]).unwrap());
+        let mut gathered = stream.to_device(&[-1, -1]).unwrap();
+        let mut received = stream.to_device(&[-1]).unwrap();
+        let done = comm.group(stream, |group| match rank {
+            0 => {
+                group.gather(&mine, None, 1)?;
+                group.send(&theirs, 1)
+            }
+            _ => {
+                group.receive(&mut received, 0)?;
+                group.gather(&mine, Some(gathered.view_mut()), 1)
+            }
+        });
+        done.unwrap();
+        stream.synchronize().unwrap();
+        (gathered.copy_to_host().unwrap().to_vec(), received.copy_to_host().unwrap().to_vec())
+    };
+    let one = &one;
+    let found = thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|rank| scope.spawn(move || one(rank))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).last()
+    });
+    assert_eq!(found, Some((vec![0, 1], vec![10])));
+}
