@@ -124,7 +124,8 @@ pub(crate) fn known_element(py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResul
     if let Some((.., element)) = objects.find(|(scalar, own, _)| dtype.is(scalar) || dtype.is(own)) {
         return Ok(Some(*element));
     }
-    let Ok(text) = dtype.cast::<PyString>() else { return Ok(None) };
+    // A class of the program's may say that it equals any other text.
+    let Ok(text) = dtype.cast_exact::<PyString>() else { return Ok(None) };
     if text == BFLOAT16 {
         return Ok(Some(ElementType::new(ElementKind::BFloat, 2)));
     }

@@ -80,8 +80,20 @@ impl DType {
     /// NumPy's object.
     pub(crate) fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.numpy {
-            Some(own) => Ok(own.bind(py).clone()),
+            Some(own) => self.check_unchanged(own.bind(py)).map(|()| own.bind(py).clone()),
             None => dtype::numpy(py, self.element),
+        }
+    }
+
+    /// Refuses NumPy's object after a program has given it another state in place (`__setstate__`): who gets it would look beyond the
+    /// elements.
+    fn check_unchanged(&self, own: &Bound<'_, PyAny>) -> PyResult<()> {
+        let size: usize = own.getattr("itemsize")?.extract()?;
+        match size == self.size() && !own.getattr("hasobject")?.is_truthy()? {
+            true => Ok(()),
+            false => {
+                Err(PyTypeError::new_err("the elements have another type than that: it was changed in place"))
+            }
         }
     }
 

@@ -282,3 +282,35 @@ def test_records_are_locked_in_place():
         assert locked.dtype == PARTICLE and locked.strides == host.strides
         equal(gpumem.to_device(locked, stream=gpumem.stream()).copy_to_host(), host)
         equal(device["b"].copy_to_host(), values(ALIGNED)["b"])
+
+
+@pytest.mark.parametrize("state", [{"bytes": 1008}, {"object": True}], ids=["longer", "objects"])
+def test_a_type_that_was_changed_in_place_describes_no_memory(state):
+    dtype = np.dtype([("a", "f8")])
+    pinned, array = gpumem.pinned_array(3, dtype), gpumem.device_array(3, dtype)
+    assert np.asarray(pinned).nbytes == 24
+    # As `pickle` calls it.
+    fields = {"b": (np.dtype("O" if "object" in state else "f8"), 0)}
+    flags = np.dtype([("b", "O")]).flags if "object" in state else 0
+    dtype.__setstate__((3, "|", None, ("b",), fields, state.get("bytes", 8), 1, flags))
+    for use in [
+        lambda: np.asarray(pinned),
+        lambda: pinned[0],
+        lambda: array.copy_to_host(),
+        lambda: array.__cuda_array_interface__,
+        lambda: gpumem.device_array_like(array).dtype,
+    ]:
+        with pytest.raises(TypeError, match="changed in place|objects"):
+            use()
+
+
+def test_a_name_that_says_it_equals_all_others_is_no_name_of_theirs():
+    class Name(str):
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return hash("<f8")
+
+    assert gpumem.device_array(2, Name("f4")).dtype == "f4"
+    assert gpumem.device_array(2, "<f8").dtype == "f8"
