@@ -295,7 +295,7 @@ impl Launch {
         let wait = (!back.is_empty()).then(|| may_wait("launch")).transpose()?;
         kernel.enqueue(py, &stream, self.dims, &mut all)?;
         if let Some(wait) = wait {
-            wait.for_work(py, &stream).map(drop)?;
+            wait.for_work(py, &stream)?;
         }
         back.into_iter().try_for_each(|(device, host)| device.copy_to_host(py, Some(&host), None).map(drop))
     }

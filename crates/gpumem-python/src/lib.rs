@@ -30,6 +30,7 @@ mod pinned;
 mod recording;
 mod signature;
 mod stream;
+mod submissions;
 mod varying;
 mod wait;
 

@@ -3,7 +3,7 @@
 use gpumem_runtime::internal::Key;
 
 // SAFETY: this is a crate of gpumem, and only looks behind handles.
-const KEY: Key = unsafe { Key::new() };
+pub(crate) const KEY: Key = unsafe { Key::new() };
 
 /// Whether a stream is one of the body of a graph.
 pub(crate) fn is_recorded(stream: &gpumem::Stream) -> bool {

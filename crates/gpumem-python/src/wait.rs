@@ -55,10 +55,9 @@ impl MayWait {
 
     /// Waits until what is on a stream now is over, however it ends: the work of others may be among it, whose failures are theirs.
     /// The failure of the caller's own work is told by the arrays that it was to write.
-    pub(crate) fn for_work(self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<gpumem::Event> {
+    pub(crate) fn for_work(self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<()> {
         let event = py.detach(|| stream.record_event()).map_err(raise)?;
-        self.until(py, || event.query())?;
-        Ok(event)
+        self.until(py, || event.query())
     }
 
     /// Waits for everything on a device.

@@ -223,6 +223,38 @@ def test_a_rank_that_only_sends_is_told_that_no_rank_received():
         sender.synchronize()
 
 
+def test_a_failure_of_other_work_hides_none_of_its_own():
+    sender, _silent = ranks(2, timeout=0.3)
+
+    def fail(x):
+        raise ZeroDivisionError("work of others")
+
+    kernel = gpumem.compile("GPUMEM_KERNEL fails(slice<float> x) {}", host=fail)
+    kernel[1, 1, sender.stream](gpumem.to_device(np.ones(1, "f4"), device="host"))
+    event = gpumem.event(device="host")
+    event.record(sender.stream)
+    with pytest.raises(gpumem.GpuMemError, match="work of others"):
+        event.synchronize()
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        sender.send(np.array([1.0]), 1)
+    # The stream tells both.
+    with pytest.raises(gpumem.GpuMemError, match="work of others.*did not take part"):
+        sender.synchronize()
+
+
+def test_a_graph_records_no_call_with_an_array_of_the_host():
+    rank, _silent = ranks(2, timeout=60)
+
+    def body(stream, array):
+        with pytest.raises(gpumem.GpuMemError, match="cannot record"):
+            rank.all_reduce(np.ones(3), stream=stream)
+
+    stream, array = gpumem.stream(device="host"), gpumem.to_device(np.ones(3), device="host")
+    gpumem.record(body, array)[stream](array)
+    # It would wait for the other rank.
+    stream.synchronize()
+
+
 @pytest.mark.parametrize(
     "call",
     [

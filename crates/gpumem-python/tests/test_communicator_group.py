@@ -149,7 +149,7 @@ def test_arrays_with_the_cuda_array_interface_are_read_in_place():
         with pytest.raises(ValueError, match="read"):
             rank.all_reduce(own)
         host = np.zeros(4)
-        gpumem.register(host)
+        gpumem.register(host, device=rank.device)
         with pytest.raises(ValueError, match="registered"):
             rank.all_reduce(LikeCuPy(host, {**host.__array_interface__, "version": 3}))
         gpumem.deregister(host)

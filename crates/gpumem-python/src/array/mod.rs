@@ -142,7 +142,7 @@ impl DeviceNDArray {
         each!(&in_bytes.as_ref().unwrap_or(self).elements, array => {
             let to = host.view_mut::<T>()?;
             if let Some(stream) = stream {
-                may_wait("copy_to_host")?.for_work(py, &stream.0).map(drop)?;
+                may_wait("copy_to_host")?.for_work(py, &stream.0)?;
             }
             py.detach(|| array.copy_to_host_into(to).map(drop)).map_err(raise)?
         });
@@ -244,7 +244,7 @@ impl DeviceNDArray {
         stream: Option<stream::GivenStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(stream) = self.given(stream)? {
-            may_wait("getitem")?.for_work(py, &stream.0).map(drop)?;
+            may_wait("getitem")?.for_work(py, &stream.0)?;
         }
         self.item(py, item)
     }

@@ -1,7 +1,13 @@
 //! How operations that were collected are enqueued.
 
 use super::{Own, operation::Operation};
-use crate::{error::raise, wait::MayWait};
+use crate::{
+    error::raise,
+    recording::is_recorded,
+    submissions::{check_submissions, last_submission},
+    wait::MayWait,
+};
+use gpumem::{Error, ErrorKind, NotRecorded};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -25,11 +31,12 @@ impl Part {
 
 /// Enqueues the operations of each rank as one piece of work. Waits if an array is one of the host, and copies the results there.
 pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
-    let streams: Vec<_> = parts.iter().map(|part| part.waits().map(|_| part.stream.clone())).collect();
-    let record =
-        |stream: &Option<gpumem::Stream>| stream.as_ref().map(|stream| stream.record_event()).transpose();
-    let before =
-        py.detach(|| streams.iter().map(record).collect::<gpumem::Result<Vec<_>>>()).map_err(raise)?;
+    let waits = |part: &&Part| part.waits().is_some();
+    if parts.iter().filter(waits).any(|part| is_recorded(&part.stream)) {
+        let what = NotRecorded::HostArguments;
+        return Err(raise(Error::new("", "collective", ErrorKind::NotRecordable { what })));
+    }
+    let before: Vec<u64> = parts.iter().map(|part| last_submission(&part.stream)).collect();
     let first = parts.iter().find(|part| part.is_first).and_then(|part| part.wait);
     let call = move || (enqueue(&mut parts), parts);
     let (called, parts) = match first {
@@ -37,14 +44,14 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
         None => py.detach(call),
     };
     called.map_err(raise)?;
-    for (part, before) in parts.iter().zip(before) {
-        let (Some(wait), Some(before)) = (part.waits(), before) else { continue };
-        let after = wait.for_work(py, &part.stream)?;
-        // The caller's arrays do not tell how all of it has ended: what is only sent has none, nor has what has no elements. A failure
-        // from before is told by a wait for that.
-        if before.query().is_ok() {
-            wait.for_event(py, &after)?;
-        }
+    let own = |(part, before): (&Part, u64)| before + 1..=last_submission(&part.stream);
+    let submissions: Vec<_> = parts.iter().zip(before).map(own).collect();
+    for (part, submissions) in parts.iter().zip(submissions) {
+        let Some(wait) = part.waits() else { continue };
+        wait.for_work(py, &part.stream)?;
+        // The caller's arrays do not tell how all of it has ended: what is only sent has none, nor has what has no elements. Other work
+        // of the stream is told of by a wait for that.
+        check_submissions(&part.stream, submissions).map_err(raise)?;
     }
     parts.iter().flat_map(|part| &part.operations).try_for_each(|operation| operation.copy_back(py))
 }
