@@ -1,4 +1,4 @@
-//! From the extension into code of Python: bodies of kernels and of graphs, and callbacks.
+//! From the extension into code of Python: bodies of kernels and of graphs, callbacks, and what deletes tensors.
 //!
 //! A thread that asks for Python's lock when Python has begun to end never gets it: it ends in the middle of its functions, or
 //! Python aborts. So Python does not begin to end while a thread is inside, and then lets no others in.
@@ -18,9 +18,10 @@ pub(crate) enum Code {
     KernelBody,
     GraphBody,
     Callback,
+    Deleter,
 }
 
-const NAMES: [&str; 3] = ["bodies of kernels", "bodies of graphs", "callbacks"];
+const NAMES: [&str; 4] = ["bodies of kernels", "bodies of graphs", "callbacks", "deleters of tensors"];
 
 /// Threads that run code of each kind, or wait for Python's lock to do so.
 static INSIDE: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
@@ -66,7 +67,7 @@ pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R)
     // The body of a graph runs in its call, and in the contexts of that.
     let _outside = match code {
         Code::KernelBody | Code::Callback => Some(device::outside()),
-        Code::GraphBody => None,
+        Code::GraphBody | Code::Deleter => None,
     };
     // SAFETY: Python has not ended, and does not while the thread is inside.
     let is_of_library = unsafe { ffi::PyGILState_GetThisThreadState() }.is_null();

@@ -10,6 +10,7 @@ use crate::{
     host::fixed,
     kept::Kept,
     list::Listed,
+    tensor::deleted_before_the_end,
 };
 use gpumem::{
     AnyBackend, Attach, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind,
@@ -414,7 +415,7 @@ pub(crate) fn from_dlpack(
         }
         capsule => capsule?,
     };
-    let tensor = open(&capsule)?;
+    let tensor = deleted_before_the_end(open(&capsule)?);
     let element = tensor.element().map_err(raise_descriptor)?;
     let (elements, read_only) = with_type!(element, {
         dtype::adopt::<T>(device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()).map_err(raise)?)

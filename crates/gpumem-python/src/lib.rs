@@ -31,6 +31,7 @@ mod recording;
 mod signature;
 mod stream;
 mod submissions;
+mod tensor;
 mod varying;
 mod wait;
 

@@ -159,6 +159,39 @@ def test_the_end_of_python_waits_for_its_code_on_other_threads():
         assert out in ("", "called\n")
 
 
+def test_the_end_of_python_waits_for_deleters_of_tensors_on_other_threads():
+    folder = str(pathlib.Path(__file__).parent)
+    for versioned in (True, False):
+        out = program(f"""
+            import sys, threading, time
+            sys.path.insert(0, {folder!r})
+            import gpumem, numpy as np
+            from test_malformed import LEN, Producer
+
+            class Slow(Producer):
+                def delete(self, _):
+                    begun.set()
+                    time.sleep(0.3)
+                    print("deleted", end="")
+
+            def frees():
+                # The tensor is still used when it is dropped, and left to a later call.
+                kernel[1, 1, stream](gpumem.to_device(np.zeros(4, "f4")))
+                with gpumem.defer_cleanup():
+                    into.copy_to_device(gpumem.from_dlpack(producer), stream=stream)
+                    stream.synchronize()
+                gpumem.get_current_device().flush()
+
+            gpumem.select_device("host")
+            kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> x) {{ }}", host=lambda x: time.sleep(0.1))
+            begun, stream, into = threading.Event(), gpumem.stream(), gpumem.device_array(LEN, "f4")
+            producer = Slow(versioned={versioned})
+            threading.Thread(target=frees, daemon=True).start()
+            begun.wait()
+            """)
+        assert out == "deleted"
+
+
 # What goes on for ever when the program ends.
 ENDLESS = [
     "kernel(goes_on)[1, 1](array)",
