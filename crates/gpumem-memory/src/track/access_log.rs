@@ -348,6 +348,13 @@ impl<P: QueueRef> AccessLog<P> {
         }
     }
 
+    /// Makes reads of the writes for which `is_void` holds: nothing reads what they wrote, and later writes still follow them.
+    pub(super) fn void_writes(&mut self, is_void: impl Fn(&P, u64, &Range<usize>) -> bool) {
+        for entry in self.uses.iter_mut().filter(|entry| entry.write && !entry.is_retired()) {
+            entry.write = !is_void(&entry.by, entry.submission, &entry.extent);
+        }
+    }
+
     pub fn all(&self) -> impl Iterator<Item = &LoggedAccess<P>> {
         self.uses.iter().filter(|entry| !entry.is_retired())
     }

@@ -10,9 +10,12 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+/// Whether work of the process has been aborted, ever: what the log of memory then looks for costs all others one load.
+static HAS_ABORTED: AtomicBool = AtomicBool::new(false);
 
 /// Most failures of streams that are gone which are kept. Those beyond are counted.
 const LEFT_FAILURES: usize = 16;
@@ -158,6 +161,14 @@ impl<B: Backend> DeviceContext<B> {
                 timeline.failed.note(from..=last, error, false);
             }
         }
+        // Release: with the load below, which the abort and the driver's answer that the work is done come before.
+        HAS_ABORTED.store(true, Ordering::Release);
+    }
+
+    /// Whether the driver may call work a success that was aborted.
+    #[inline]
+    pub(super) fn has_aborted() -> bool {
+        HAS_ABORTED.load(Ordering::Acquire)
     }
 
     /// Takes the failures of streams that are gone. One that was only counted looks like the last one kept.

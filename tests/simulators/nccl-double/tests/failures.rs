@@ -96,8 +96,43 @@ fn what_later_work_of_the_stream_copied_is_not_shown() {
     let (here, there) = (stream.copy_to_host(&array).unwrap(), other.copy_to_host(&array).unwrap());
     let told = failed(here.view());
     assert!(is_timeout(&told));
-    assert_eq!(failed(there.view()), told);
+    assert_eq!(poisoned(there.view()), told);
     poisoned(array.copy_to_host());
+}
+
+/// Also where a wait for the stream has told of the failure, or the library itself has waited.
+#[test]
+fn what_was_computed_from_aborted_work_is_poisoned() {
+    let _alone = alone();
+    let before = alive();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    let (first, second) = (stream.copy_to_host(&array).unwrap(), stream.copy_to_host(&array).unwrap());
+    let mut computed = stream.to_device(&[0, 0]).unwrap();
+    stream.copy_to_device(&mut computed, &array).unwrap();
+    let mut other = comm.device().device_array::<u8, _>(1 << 20).unwrap();
+    stream.fill(&mut other, 1).unwrap();
+    drop(other);
+    while comm.failure().is_none() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // The other rank still has its own.
+    wait_for_alive(before + 1);
+    // The memory of the array goes back, and is used again.
+    comm.device().flush().unwrap();
+    drop(comm.device().to_device(&vec![0_u8; 1 << 20]).unwrap());
+    for copy in [&first, &second, &first] {
+        assert!(is_timeout(&poisoned(copy.view())));
+    }
+    let told = poisoned_or_failed(stream.copy_to_host(&computed).and_then(|copy| copy.view().map(drop)));
+    assert!(is_timeout(&told), "{told}");
+    let _ = stream.synchronize();
+    // What is written anew is good, and no more.
+    stream.fill(&mut computed.slice_mut(s![..1]).unwrap(), 7).unwrap();
+    assert_eq!(computed.slice(s![..1]).unwrap().copy_to_host().unwrap().to_vec(), [7]);
+    poisoned_or_failed(computed.slice(s![1..]).unwrap().copy_to_host().map(drop));
 }
 
 #[test]
@@ -117,7 +152,7 @@ fn what_another_device_copied_is_not_shown() {
     for (waiting, copy) in [second, third].iter().zip(&copies) {
         let told = failed(waiting.synchronize());
         assert!(is_timeout(&told), "{told}");
-        assert_eq!(failed(copy.copy_to_host()), told);
+        assert_eq!(poisoned_or_failed(copy.copy_to_host().map(drop)), told);
     }
 }
 
@@ -150,7 +185,7 @@ fn a_stream_that_has_waited_for_many_others_still_fails() {
     drop(end);
     let told = failed(waiting.synchronize());
     assert!(is_timeout(&told), "{told}");
-    assert_eq!(failed(copy.copy_to_host()), told);
+    assert_eq!(poisoned_or_failed(copy.copy_to_host().map(drop)), told);
 }
 
 #[test]

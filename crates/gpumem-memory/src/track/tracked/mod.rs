@@ -104,6 +104,9 @@ impl<B: Backend> Tracked<B> {
         // The loans are noted within it, so that no reader sees the log without them.
         let mut log = self.log.lock();
         self.borrows.note(&mut log, since);
+        if DeviceContext::<B>::has_aborted() {
+            self.poison_aborted(&mut log);
+        }
         log
     }
 

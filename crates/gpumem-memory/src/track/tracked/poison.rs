@@ -1,8 +1,8 @@
 //! Bytes that failed work was to write: which uses are refused, and until when.
 
-use super::Tracked;
-use gpumem_core::{Backend, DriverDevice, ErrorKind, MemoryUse, POISONED, Result};
-use std::ops::Range;
+use super::{AccessLog, Timeline, Tracked};
+use gpumem_core::{Backend, DriverDevice, ErrorKind, Failure, MemoryUse, POISONED, Result};
+use std::{ops::Range, sync::Arc};
 
 impl<B: Backend> Tracked<B> {
     /// Describes a use of these bytes to a backend.
@@ -45,6 +45,24 @@ impl<B: Backend> Tracked<B> {
             log.conflicts(extent, false).map(|entry| (entry.by.clone(), entry.submission)).collect()
         };
         writers.iter().any(|(timeline, submission)| matches!(timeline.poll(*submission), Ok(false)))
+    }
+
+    /// Poisons what aborted work was to write. The driver calls it a success, so it is looked for before each use of the memory.
+    #[cold]
+    pub(super) fn poison_aborted(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+        log.void_writes(|by, submission, extent| {
+            let error = (!by.survives_faults()).then(|| by.failed.find(submission..=submission)).flatten();
+            let Some(error) = error else { return false };
+            let failure = match error.kind() {
+                ErrorKind::Collective(failure) => {
+                    Failure::of_collective(by.context.name(), (**failure).clone())
+                }
+                kind => Failure::new(error.operation(), by.context.name(), kind.to_string()),
+            };
+            // SAFETY: the work was to write these bytes of the memory, which is their owner.
+            unsafe { POISONED.poison(&self.used(extent, true), &Arc::new(failure)) };
+            true
+        });
     }
 
     #[cold]
