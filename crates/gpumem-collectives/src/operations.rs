@@ -447,9 +447,9 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         self.add(call, Some(from), Some((to, unpack)), in_place)
     }
 
-    /// Ends the communicator where there is no memory to pack an array. Whether there is differs from rank to rank: the others call
+    /// Ends the communicator where there is no memory to pack an array, or a value. Whether there is differs from rank to rank: the others call
     /// the operation all the same, and would meet the next one of this rank.
-    fn packed<T>(&self, packed: Result<T>) -> Result<T> {
+    pub(crate) fn packed<T>(&self, packed: Result<T>) -> Result<T> {
         packed.inspect_err(|error| {
             if error.is_out_of_memory() {
                 self.communicator.abort();

@@ -41,8 +41,9 @@ impl<B: Backend> Communicator<B> {
         self.check_stream(stream, OPERATION)?;
         refuse_recording(OPERATION, stream.device(), NotRecorded::Wait)?;
         let in_operation = |error: Error| error.in_operation(OPERATION);
-        let mut array = stream.to_device(&[value]).map_err(in_operation)?;
-        self.on(stream).all_reduce(InPlace, &mut array, reduction).map_err(in_operation)?;
+        let mut operations = self.on(stream);
+        let mut array = operations.packed(stream.to_device(&[value])).map_err(in_operation)?;
+        operations.all_reduce(InPlace, &mut array, reduction).map_err(in_operation)?;
         // On the rank's stream: those of the device would wait for other ranks that share it.
         let result = stream.copy_to_host(&array).and_then(|copy| Ok(copy.view()?[0]));
         result.map_err(|error| match cause(&error, || self.failure()) {

@@ -77,7 +77,9 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
         refuse_overlap(operation, &all)?;
     }
     // Before the first lock: making memory, and freeing it, runs code of the user, which may call the same communicator.
-    let mut check = Check::prepare(parts)?;
+    let prepared = Check::prepare(parts);
+    let mut check =
+        prepared.inspect_err(|error| parts.iter().for_each(|own| own.link.give_up(&error.to_string())))?;
     let enqueued = enqueue_together(parts, &mut check);
     if enqueued.is_ok() {
         check.keep();
@@ -253,7 +255,11 @@ impl<B: Backend> OwnCalls<'_, B> {
             link.check_rank(&state, operation)?;
         }
         let sequence = state.rank.sequence;
-        link.watch(&mut state).map_err(|cause| link.error(operation, sequence, cause))?;
+        if let Err(cause) = link.watch(&mut state) {
+            // The other ranks call it all the same.
+            link.revoke_locked(&mut state, cause.clone());
+            return Err(link.error(operation, sequence, cause));
+        }
         for prepared in calls.iter().filter(|_| self.counts) {
             state.rank.begin(prepared.call.describe());
         }
@@ -299,9 +305,18 @@ impl<B: Backend> Link<B> {
         if mem::take(&mut state.has_agreed)
             && let Err(error) = enqueued
         {
-            let why = format!("its call failed: {error}");
-            self.revoke_locked(&mut state, CollectiveCause::PeerLost { rank: self.rank, why });
+            // Reported once this thread has no lock.
+            self.revoke_locked(&mut state, self.lost(&error.to_string()));
         }
+    }
+
+    fn lost(&self, why: &str) -> CollectiveCause {
+        CollectiveCause::PeerLost { rank: self.rank, why: format!("its call failed: {why}") }
+    }
+
+    /// Ends the communicator of a rank that does not make the call for which the others wait: they would meet its next one.
+    pub(super) fn give_up(self: &Arc<Self>, why: &str) {
+        self.revoke(self.lost(why));
     }
 
     /// Refuses operations after the communicator was given up.

@@ -11,7 +11,7 @@ use crate::{
     engine::{Joined, Split},
     split_key::SplitKey,
 };
-use gpumem_core::{Backend, CollectiveCause, Result};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, ErrorKind, Result};
 use std::{
     sync::{Arc, atomic::Ordering},
     thread::{self, JoinHandle},
@@ -37,6 +37,7 @@ pub(super) fn begin<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<S
         .spawn(move || run(&own, said))
         .map_err(|error| {
             let why = format!("no thread could be started: {error}");
+            link.give_up(&why);
             link.error("split", number, CollectiveCause::Library { why })
         })?;
     Ok(SplitThread { link: link.clone(), number, thread })
@@ -48,17 +49,18 @@ const OPERATION: &str = "split";
 type Part = (CommunicatorId, usize, usize);
 
 fn run<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<OwnPart<B>>> {
-    let found = find_part(link, said).inspect_err(|error| give_up(link, error.to_string()))?;
+    let found = find_part(link, said).inspect_err(|error| {
+        // A comparison tells all ranks alike, and goes on.
+        let is_told = |failure: &CollectiveError| matches!(failure.cause, CollectiveCause::Mismatch { .. });
+        if !matches!(error.kind(), ErrorKind::Collective(failure) if is_told(failure)) {
+            link.give_up(&error.to_string());
+        }
+    })?;
     let Some((id, rank, size)) = found else { return Ok(None) };
     let end = join::join(&link.device, &id, (rank, size), &link.options, link.kind)?;
     // The caller may use it at once.
     end.0.wait_ready(OPERATION)?;
     Ok(Some((end, rank, size)))
-}
-
-/// A rank does not say what the others wait for. What it called next would meet that in the library.
-fn give_up<B: Backend>(link: &Arc<Link<B>>, why: String) {
-    link.revoke(CollectiveCause::PeerLost { rank: link.rank, why: format!("its split failed: {why}") });
 }
 
 /// The ranks say where they go.
@@ -95,7 +97,7 @@ impl<B: Backend> Split<B> for SplitThread<B> {
             Ok(part) => Ok(part?.map(|(end, rank, size)| -> Joined<B> { (Arc::new(end), rank, size) })),
             Err(_) => {
                 let why = "the thread of the split panicked".to_owned();
-                give_up(&link, why.clone());
+                link.give_up(&why);
                 Err(link.error("split", number, CollectiveCause::Library { why }))
             }
         }
