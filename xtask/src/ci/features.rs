@@ -1,4 +1,4 @@
-//! Checks that every set of features of the facade builds, and that building without a backend says what is missing.
+//! Checks that sets of features of the facade build. That a build without a backend says what is missing is a test (`downstream`).
 
 use super::Outcome;
 use crate::{shell::Shell, tools, workspace::Workspace};
@@ -59,17 +59,5 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
             return Ok(Outcome::of(&done, &what));
         }
     }
-    without_a_backend(&shell)
-}
-
-/// The error must be the facade's own, and must say that a backend is missing.
-fn without_a_backend(shell: &Shell<'_>) -> Result<Outcome> {
-    let done = shell.run("cargo", &["check", "--package", "gpumem", "--no-default-features"])?;
-    Ok(if done.success {
-        Outcome::Failed("it builds without a backend".to_owned())
-    } else if done.output.contains("compile_error!") && done.output.contains("backend") {
-        Outcome::Passed
-    } else {
-        Outcome::Failed("the build without a backend does not say what is missing".to_owned())
-    })
+    Ok(Outcome::Passed)
 }

@@ -62,13 +62,12 @@ impl Outside {
 }
 
 #[test]
-fn one_source_runs_on_the_host_and_builds_for_every_backend() {
+fn one_source_runs_on_the_host_and_builds_for_gpus() {
     let outside = Outside::new();
     let said = outside.succeed(&["run", "--quiet", "--features", "host"]);
     assert_eq!(said.trim(), "host:0 sums to 258");
-    for features in ["cuda", "roc", "cuda,roc", "host,cuda,roc"] {
-        outside.succeed(&["check", "--quiet", "--features", features]);
-    }
+    // Each backend alone, and other sets, are built in the workspace (`cargo xtask ci clippy features`).
+    outside.succeed(&["check", "--quiet", "--features", "cuda,roc"]);
 }
 
 #[test]
