@@ -61,13 +61,14 @@ impl IpcArrayHandle {
         let device = device::given(device)?;
         let elements = with_type!(self.dtype.held(), {
             let array = gpumem::IpcArrayHandle::<T, IxDyn>::from_bytes(&self.data).map_err(raise)?;
+            // The type was said apart from the handle, which knows the bytes of records and not their size.
+            let held = Layout::strided(array.shape(), array.strides(), size_of::<T>());
+            self.dtype.layout(&held.map_err(raise_layout)?)?;
             // SAFETY: the other process keeps the memory and agrees on its use, which Python has no way to promise.
             let array = py.detach(|| unsafe { Ok(device.open_ipc(&array)?.into_array()) });
             hold(&array.map_err(raise)?)
         })?;
         let array = DeviceNDArray::new(elements, self.dtype.clone_ref(py));
-        // The type was said apart from the handle, which knows the bytes of records and not their size.
-        array.layout()?;
         let array = Py::new(py, array)?;
         let mut opened = self.lock();
         if opened.is_some() {
