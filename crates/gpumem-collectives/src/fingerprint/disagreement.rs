@@ -54,11 +54,8 @@ pub(crate) fn disagreement_of_bytes(
 /// Returns which calls do not fit together, if there are any. `ranks` has the rank of each slot.
 pub(crate) fn disagreement(ranks: &[usize], all: &[Fingerprint]) -> Option<Disagreement> {
     let first = all.first()?;
-    let key = Key::of(first);
     // As in nearly all operations: then nothing is sorted.
-    let is_same =
-        |one: &Fingerprint| one.blocks.is_none() && one.call.order == first.call.order && Key::of(one) == key;
-    if all.iter().all(is_same) {
+    if all.iter().all(|one| first.is_same(one)) {
         return None;
     }
     let compared = Compared::new(all);
@@ -72,6 +69,13 @@ pub(crate) fn disagreement(ranks: &[usize], all: &[Fingerprint]) -> Option<Disag
     told.iter_mut().filter(|theirs| theirs.is_empty()).for_each(|theirs| theirs.clone_from(&any));
     let calls = ranks.iter().zip(all).map(|(rank, of)| (*rank, of.call.clone())).collect();
     Some(Disagreement { calls, told })
+}
+
+impl Fingerprint {
+    /// Whether a call fits this one, and is told of in the same words, but for sends and receives. `false` where they have blocks.
+    pub(crate) fn is_same(&self, one: &Self) -> bool {
+        one.blocks.is_none() && one.call.order == self.call.order && Key::of(one) == Key::of(self)
+    }
 }
 
 /// What has to be equal on all ranks.

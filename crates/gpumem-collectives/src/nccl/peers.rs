@@ -11,6 +11,7 @@ use crate::{
     fingerprint::{Fingerprint, disagreement},
 };
 use gpumem_core::{Backend, CollectiveCause, process::PerProcess};
+use smallvec::SmallVec;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
@@ -80,8 +81,9 @@ struct Queue {
 /// Calls that meet, with their ranks.
 #[derive(Default)]
 struct Meeting {
-    ranks: Vec<usize>,
-    calls: Vec<Fingerprint>,
+    ranks: SmallVec<[usize; 4]>,
+    /// One, as long as it stands for those of all ranks: then nothing is allocated.
+    calls: SmallVec<[Fingerprint; 1]>,
 }
 
 /// Why the calls of a meeting fail, by their ranks. The last one was made last.
@@ -137,7 +139,7 @@ impl Peers {
         if self.count.load(Ordering::Relaxed) < 2 {
             return Ok(());
         }
-        let next: Vec<&Call> = in_order(calls).map(|prepared| &prepared.call).collect();
+        let next: SmallVec<[&Call; 4]> = in_order(calls).map(|prepared| &prepared.call).collect();
         let mut calls = self.lock();
         calls.compare(rank, &next).map_err(|unfit| Box::new(calls.mismatch(rank, &unfit)))
     }
@@ -149,7 +151,8 @@ impl Peers {
 
 impl Calls {
     fn compare(&mut self, rank: usize, calls: &[&Call]) -> Result<(), Unfit> {
-        let all: Vec<&Call> = calls.iter().filter(|call| !call.kind.is_of_pair()).copied().collect();
+        let all: SmallVec<[&Call; 4]> =
+            calls.iter().filter(|call| !call.kind.is_of_pair()).copied().collect();
         let ranks = self.ranks.len();
         if all.len() > 1
             && let Some(group) = Fingerprint::of_group(&all)
@@ -215,7 +218,7 @@ impl Queue {
             meeting.add(rank, call)?;
         }
         // An end makes its calls in order, so no later meeting is complete before an earlier one.
-        if self.kept.front().is_some_and(|meeting| meeting.calls.len() == ends) {
+        if self.kept.front().is_some_and(|meeting| meeting.ranks.len() == ends) {
             self.kept.pop_front();
             self.first += 1;
         }
@@ -226,6 +229,14 @@ impl Queue {
 impl Meeting {
     fn add(&mut self, rank: usize, call: Fingerprint) -> Result<(), Unfit> {
         self.ranks.push(rank);
+        if let [first] = &*self.calls {
+            // As nearly always. A send and its receive, which are told of in other words, meet no third call.
+            if first.is_same(&call) {
+                return Ok(());
+            }
+            let first = first.clone();
+            self.calls.resize(self.ranks.len() - 1, first);
+        }
         self.calls.push(call);
         let found = match self.calls.iter().any(Fingerprint::has_blocks) {
             false => disagreement(&self.ranks, &self.calls),
