@@ -62,6 +62,8 @@ pub(super) fn launch<R: GraphResults<B>, B: Backend>(
         }
     };
     let bound = Bound { plan, places, made, arena: arena.as_ref().or(plan.arena.as_ref()) };
+    // A launch that failed leaves nothing there that this one reads.
+    bound.arena.into_iter().for_each(|arena| arena.forget_contents());
     let mut numbers = inner.numbers.iter();
     let results = inner.results.bind(&mut Binder(&mut |memory| {
         let made = (memory.len() > 0).then(|| numbers.next().and_then(|number| bound.made.get(*number)));

@@ -8,6 +8,7 @@ use gpumem_collectives::{
     CollectiveCause, CollectiveError, Communicator, CommunicatorId, InPlace, Options, Sum,
 };
 use gpumem_core::{CollectiveState, ErrorKind};
+use gpumem_runtime::writes;
 use nccl_double::Fault;
 use ndarray::s;
 use std::{
@@ -133,6 +134,31 @@ fn what_was_computed_from_aborted_work_is_poisoned() {
     stream.fill(&mut computed.slice_mut(s![..1]).unwrap(), 7).unwrap();
     assert_eq!(computed.slice(s![..1]).unwrap().copy_to_host().unwrap().to_vec(), [7]);
     poisoned_or_failed(computed.slice(s![1..]).unwrap().copy_to_host().map(drop));
+}
+
+/// The memory of its temporaries is the same in each launch, and each writes first what it reads there.
+#[test]
+fn a_graph_that_was_launched_behind_aborted_work_can_be_launched_again() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    let graph = comm.device().record((writes::<i32, _>(2),), |stream, (mut given,)| {
+        let mut temporary = stream.device_array::<i32, _>(2)?;
+        stream.fill(&mut temporary, 7)?;
+        stream.copy_to_device(&mut given, &temporary)
+    });
+    let graph = graph.unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    let mut given = stream.to_device(&[0, 0]).unwrap();
+    graph.launch(stream, (&mut given,)).unwrap();
+    assert!(is_timeout(&failed(stream.synchronize())));
+    poisoned_or_failed(given.copy_to_host().map(drop));
+    for _ in 0..2 {
+        let mut fresh = stream.to_device(&[0, 0]).unwrap();
+        graph.launch(stream, (&mut fresh,)).unwrap();
+        assert_eq!(fresh.copy_to_host().unwrap().to_vec(), [7, 7]);
+    }
 }
 
 #[test]

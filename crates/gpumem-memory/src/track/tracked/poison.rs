@@ -1,6 +1,6 @@
 //! Bytes that failed work was to write: which uses are refused, and until when.
 
-use super::{AccessLog, Timeline, Tracked};
+use super::{AccessLog, DeviceContext, Timeline, Tracked};
 use gpumem_core::{Backend, DriverDevice, ErrorKind, Failure, MemoryUse, POISONED, Result};
 use std::{ops::Range, sync::Arc};
 
@@ -84,6 +84,16 @@ impl<B: Backend> Tracked<B> {
             // SAFETY: the bytes are the caller's own, and have been written.
             unsafe { POISONED.clear(&self.used(&(0..self.len), false).range()) };
         }
+    }
+
+    /// Notes that nothing reads what the memory holds: each use writes first what it reads.
+    #[inline]
+    pub fn forget_contents(&self) {
+        if DeviceContext::<B>::has_aborted() {
+            // The log has it poisoned, if it is to be.
+            drop(self.log());
+        }
+        self.forget_poison();
     }
 
     /// Clears the poison: the host writes all of the memory next, or it is not used again.
