@@ -33,7 +33,7 @@ pub struct CudaStream {
 
 // SAFETY: a stream handle is a name that the driver takes from any thread, and its functions are thread-safe.
 unsafe impl Send for CudaStream {}
-// SAFETY: as above; the other fields never change.
+// SAFETY: as above; the other fields are atomics or never change.
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {

@@ -27,7 +27,7 @@ pub struct RocStream {
 
 // SAFETY: a stream handle is a name that HIP takes from any thread, and its functions are thread-safe.
 unsafe impl Send for RocStream {}
-// SAFETY: as above; the other fields never change.
+// SAFETY: as above; the other fields are an atomic or never change.
 unsafe impl Sync for RocStream {}
 
 impl RocStream {

@@ -21,11 +21,18 @@ pub trait QueueRef: Clone {
 pub struct LoggedAccess<P> {
     pub(crate) extent: Range<usize>,
     pub(crate) write: bool,
+    /// Whether it used the memory before it was allocated anew: later work follows it, and what it was to write is gone.
+    is_inherited: bool,
     pub by: P,
     pub submission: u64,
 }
 
 impl<P> LoggedAccess<P> {
+    #[inline]
+    fn new(extent: Range<usize>, write: bool, by: P, submission: u64) -> Self {
+        Self { extent, write, is_inherited: false, by, submission }
+    }
+
     #[inline]
     fn is_retired(&self) -> bool {
         self.submission == 0
@@ -47,7 +54,7 @@ impl<P> LoggedAccess<P> {
 
     #[inline]
     fn update(&mut self, extent: Range<usize>, write: bool, submission: u64) {
-        (self.extent, self.write, self.submission) = (extent, write, submission);
+        (self.extent, self.write, self.is_inherited, self.submission) = (extent, write, false, submission);
     }
 }
 
@@ -162,6 +169,7 @@ impl<P: QueueRef> AccessLog<P> {
         for entry in self.uses.drain(..) {
             match merged.iter_mut().find(|old| old.by.is(&entry.by) && old.write == entry.write) {
                 Some(old) => {
+                    old.is_inherited &= entry.is_inherited;
                     old.extent = union(&old.extent, &entry.extent);
                     old.submission = old.submission.max(entry.submission);
                 }
@@ -251,7 +259,7 @@ impl<P: QueueRef> AccessLog<P> {
             entry.update(extent, write, submission);
             return place;
         }
-        let fresh = LoggedAccess { extent, write, by: by.clone(), submission };
+        let fresh = LoggedAccess::new(extent, write, by.clone(), submission);
         let spare = if self.uses.len() == INLINE {
             self.uses.iter_mut().enumerate().find(|(_, entry)| entry.is_retired())
         } else {
@@ -294,7 +302,7 @@ impl<P: QueueRef> AccessLog<P> {
         let (whole, any_write) = live
             .fold((extent, write), |(whole, any), entry| (union(&whole, &entry.extent), any || entry.write));
         self.uses.clear();
-        self.uses.push(LoggedAccess { extent: whole, write: any_write, by: by.clone(), submission });
+        self.uses.push(LoggedAccess::new(whole, any_write, by.clone(), submission));
         0
     }
 
@@ -308,11 +316,11 @@ impl<P: QueueRef> AccessLog<P> {
         let same =
             |entry: &&mut LoggedAccess<P>| entry.by.is(by) && entry.write == write && entry.extent == *extent;
         match self.uses.iter_mut().find(same) {
-            Some(entry) => entry.submission = submission,
+            Some(entry) => entry.update(extent.clone(), write, submission),
             None => {
                 // What is over, and what another use of its queue covers, has no say any more.
                 self.compact();
-                self.uses.push(LoggedAccess { extent: extent.clone(), write, by: by.clone(), submission })
+                self.uses.push(LoggedAccess::new(extent.clone(), write, by.clone(), submission))
             }
         }
         self.is_long()
@@ -320,9 +328,10 @@ impl<P: QueueRef> AccessLog<P> {
 
     /// Records work that used the memory before this allocation: all later uses wait for it, also reads. Only for an
     /// otherwise empty log.
-    pub fn seed(&mut self, extent: Range<usize>, by: P, submission: u64) {
+    pub fn inherit(&mut self, extent: Range<usize>, by: P, submission: u64) {
         self.last = NONE;
-        self.uses.push(LoggedAccess { extent, write: true, by, submission });
+        self.uses
+            .push(LoggedAccess { is_inherited: true, ..LoggedAccess::new(extent, true, by, submission) });
     }
 
     /// Returns the uses that are not known to be done, and empties the log.
@@ -350,7 +359,9 @@ impl<P: QueueRef> AccessLog<P> {
 
     /// Makes reads of the writes for which `is_void` holds: nothing reads what they wrote, and later writes still follow them.
     pub(super) fn void_writes(&mut self, is_void: impl Fn(&P, u64, &Range<usize>) -> bool) {
-        for entry in self.uses.iter_mut().filter(|entry| entry.write && !entry.is_retired()) {
+        let has_written =
+            |entry: &&mut LoggedAccess<P>| entry.write && !entry.is_inherited && !entry.is_retired();
+        for entry in self.uses.iter_mut().filter(has_written) {
             entry.write = !is_void(&entry.by, entry.submission, &entry.extent);
         }
     }

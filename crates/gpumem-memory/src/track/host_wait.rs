@@ -152,8 +152,9 @@ impl<B: Backend> Timeline<B> {
         answer
     }
 
-    /// Blocks until `submission` is done, or cannot go on, and tells how it ended, each time. Needs no event: if no event covers the submission index, it
-    /// waits for the stream itself.
+    /// Blocks until `submission` is done, or cannot go on, and returns how it ended, each time. Failures of other work stay for
+    /// [`synchronize`](Self::synchronize): many callers only need to know that memory is not in use. Needs no event: if none covers
+    /// the submission index, it waits for the stream itself.
     pub fn wait_host(&self, submission: u64) -> WaitOutcome {
         if self.is_complete(submission) || self.is_stale() {
             return self.ended_well(submission);
@@ -219,17 +220,7 @@ impl<B: Backend> Timeline<B> {
     /// The outcome of a wait that has ended well.
     #[inline]
     fn ended_well(&self, submission: u64) -> WaitOutcome {
-        let own = self.check_submissions(submission..=submission);
-        let result = if self.survives_faults() { own } else { own.and_then(|()| self.tell(submission)) };
-        WaitOutcome { done: true, result }
-    }
-
-    /// Tells failures up to a submission once. Where later work of the stream may have built on failed work, the first wait for
-    /// such work must know.
-    #[inline]
-    fn tell(&self, submission: u64) -> Result<()> {
-        let untold = self.failed.tell(self.failed.told(), submission);
-        untold.map_or(Ok(()), |error| Err(self.context.place(error)))
+        WaitOutcome { done: true, result: self.check_submissions(submission..=submission) }
     }
 
     /// Waits until everything on the driver's stream is done, including work of other libraries, and until callbacks have run.
@@ -263,10 +254,9 @@ impl<B: Backend> Timeline<B> {
     }
 
     fn told(&self, span: Span, wait_outcome: WaitOutcome) -> Result<()> {
-        match self.failed.tell(span.told, span.last).filter(|_| wait_outcome.done) {
-            Some(error) => Err(self.context.place(error)),
-            None => wait_outcome.result,
-        }
+        // Work that may still run is told by a later wait.
+        let told = if wait_outcome.done { self.failed.tell(span.told, span.last) } else { None };
+        told.map_or(wait_outcome.result, |error| Err(self.context.place(error)))
     }
 
     /// Copies the results of completed work out of staging memory. A copy of what failed work was to write is an error of its

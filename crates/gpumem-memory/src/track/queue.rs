@@ -70,8 +70,8 @@ impl<B: Backend> Queue<B> {
         Some(WaitTarget::Event { submission: *submission, recorded: recorded.clone() })
     }
 
-    /// Makes the stream wait for an event of the timeline `of`, and remembers that, also with the device of that one. `false` if no driver connects the two: the
-    /// host has to wait, without the lock of the queue.
+    /// Makes the stream wait for an event of the timeline `of`, and remembers that. Another device remembers that this one
+    /// depends on it. `false` if no driver connects the two: the host has to wait, without the lock of the queue.
     #[inline]
     pub(super) fn wait_for(
         &mut self,

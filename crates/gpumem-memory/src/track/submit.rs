@@ -244,6 +244,11 @@ impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
     #[cold]
     fn poison(&self, error: &Error) {
         let Admitted { timeline, operation, accesses, .. } = self.admitted;
+        // The work may be under way, and may be in no log: its memory is not given to others before the stream has passed it. What
+        // cannot be noted is of a device that is gone.
+        for Access { memory, extent, .. } in accesses {
+            let _ = memory.note_work_on(operation, extent, timeline);
+        }
         let written: SmallVec<[_; 4]> = accesses.iter().filter(|access| access.write).cloned().collect();
         timeline.poison(operation, &written, error);
     }

@@ -252,7 +252,7 @@ impl<B: Backend> Allocation<B> {
             let log = self.tracked.log_mut();
             // SAFETY: they are in the log from here on, which every use checks.
             let uses = unsafe { block.hand_over_uses() };
-            uses.for_each(|timeline, submission| log.seed(0..len, timeline, submission));
+            uses.for_each(|timeline, submission| log.inherit(0..len, timeline, submission));
         }
     }
 

@@ -147,7 +147,7 @@ fn a_use_is_a_repeat_only_if_the_log_has_not_changed() {
     log.note(8..16, true, &Queue(2), 3);
     log.drain_pending(|_, _| ());
     assert!(!noted_again(&mut log, &step(2, 8..16, true), 4), "nothing is left");
-    log.seed(8..16, Queue(2), 4);
+    log.inherit(8..16, Queue(2), 4);
     assert!(!noted_again(&mut log, &step(2, 8..16, true), 5), "the access of another stream");
 }
 

@@ -125,7 +125,7 @@ impl<B: Backend> Tracked<B> {
         let all = 0..self.len();
         self.record_use(&all, true, operation, (timeline.id(), submission));
         // New memory is not lent yet: no borrower's work has to be noted first.
-        self.log.lock().seed(all, timeline, submission);
+        self.log.lock().note_others(&all, true, &timeline, submission);
     }
 
     /// Asks the driver what is over of a long log: work of others comes to it without having waited for what it holds. The caller has
