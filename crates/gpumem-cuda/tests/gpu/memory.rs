@@ -8,7 +8,14 @@ use gpumem_core::{
     Advice, AllocationRequest, Attach, DeviceBuffer, DriverDevice, ErrorKind, Location, MappedOptions,
     MemoryKind, RegisterOptions, Stream,
 };
-use std::ptr::NonNull;
+use gpumem_cuda::Cuda;
+use gpumem_runtime::Device;
+use std::{
+    ptr::{NonNull, null_mut, with_exposed_provenance_mut},
+    slice::from_raw_parts_mut,
+    sync::mpsc::channel,
+    thread,
+};
 
 pub(crate) const CASES: &[Case] = &[
     ("every_kind_is_allocated_and_used", kinds),
@@ -17,6 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     ("out_of_memory_has_its_own_error", out_of_memory),
     ("the_callers_memory_is_registered", registered),
     ("registering_twice_is_refused", registered_twice),
+    ("freed_pages_are_not_kept_for_a_neighbour", neighbours),
     ("managed_memory_takes_hints", managed),
 ];
 
@@ -149,6 +157,50 @@ fn registered_twice(lab: &Lab) -> Result<(), Skip> {
     assert!(matches!(twice.kind(), ErrorKind::Registration { .. }), "{twice}");
     drop(once);
     drop(register(lab, &mut array, RegisterOptions::default()).unwrap());
+    Ok(())
+}
+
+/// The driver keeps the pages that lay there when they were registered, whatever the system maps there next.
+fn neighbours(lab: &Lab) -> Result<(), Skip> {
+    const PAGE: usize = 4096;
+    let device = Device::<Cuda>::from_raw(lab.device.clone());
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: new memory.
+    let start = unsafe { libc::mmap(null_mut(), 9 * PAGE, protection, flags, -1, 0) };
+    assert_ne!(start, libc::MAP_FAILED);
+    let address = start.expose_provenance();
+    // The last page is that of both arrays.
+    let (length, neighbour) = (8 * PAGE + 50, 100);
+    // SAFETY: it lies in the memory, which is written, and nothing else uses it meanwhile.
+    let array = || unsafe { from_raw_parts_mut(with_exposed_provenance_mut::<u8>(address), length) };
+    // SAFETY: as above; the bytes behind the array.
+    let beside =
+        || unsafe { from_raw_parts_mut(with_exposed_provenance_mut::<u8>(address + length), neighbour) };
+    let (is_locked, locked) = channel();
+    let (end, ended) = channel::<()>();
+    thread::scope(|scope| {
+        let other = &device;
+        let first = scope.spawn(move || {
+            let view = ndarray::ArrayViewMut1::from(array());
+            other.pinned([view], |_| {
+                is_locked.send(()).unwrap();
+                ended.recv().unwrap();
+            })
+        });
+        locked.recv().unwrap();
+        let both = device.pinned([ndarray::ArrayViewMut1::from(beside())], |_| {
+            end.send(()).unwrap();
+            first.join().unwrap().unwrap();
+            // SAFETY: these pages are the array's alone, and nothing uses it.
+            assert_eq!(unsafe { libc::madvise(start, 8 * PAGE, libc::MADV_DONTNEED) }, 0);
+            array().fill(7);
+            device.pinned([ndarray::ArrayViewMut1::from(array())], |locked| device.to_device(&locked[0]))
+        });
+        let copy = both.unwrap().unwrap().unwrap();
+        assert!(copy.copy_to_host().unwrap().iter().all(|byte| *byte == 7));
+    });
+    // SAFETY: nothing uses it any more.
+    assert_eq!(unsafe { libc::munmap(start, 9 * PAGE) }, 0);
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! Page-locked memory of the caller, counted by page (law 10).
 //!
 //! Arrays that are neighbours share pages, and a page can be locked only once. So every page is locked by the first
-//! array that needs it and unlocked after the last.
+//! array that needs it and unlocked after the last. Where a driver would go on using pages of freed memory in the place of those that
+//! the system maps there next, a page that an array may share with others is locked by a call of its own: no neighbour keeps the rest
+//! locked.
 //!
 //! Pages that the driver has refused to unlock are remembered: their memory belongs to the caller again, and a later
 //! array there may be locked. The driver then reports them as locked, and is called to unlock them once more.
@@ -97,6 +99,12 @@ impl<B: Backend> PinnedPages<B> {
         let mut pages = self.0.lock();
         let mut shares: Vec<usize> = Vec::new();
         let mut at = first;
+        // Where pages begin and end that are the array's alone.
+        let own = match core.raw.capabilities().registers_pages {
+            true => [host.addr().get().saturating_add(page - 1), host.addr().get().saturating_add(bytes)],
+            false => [0; 2],
+        };
+        let own = own.map(|end| end & !(page - 1));
         while at < last {
             let covering = pages.locked.range_mut(..=at).next_back().filter(|(_, segment)| segment.end > at);
             if let Some((start, segment)) = covering {
@@ -112,7 +120,8 @@ impl<B: Backend> PinnedPages<B> {
                 continue;
             }
             // Up to the next pages that are locked: a driver refuses pages that it has.
-            let end = pages.locked.range(at..last).next().map_or(last, |(start, _)| *start);
+            let next = pages.locked.range(at..last).next().map_or(last, |(start, _)| *start);
+            let end = own.into_iter().filter(|end| *end > at).fold(next, usize::min);
             // SAFETY: the caller's promise.
             if let Err(error) = unsafe { pages.register(core, host, at..end, options, failed) } {
                 pages.undo(core, &shares, failed);

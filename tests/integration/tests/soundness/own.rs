@@ -12,6 +12,7 @@ use gpumem_core::{Attach, MappedOptions};
 use gpumem_host::{Host, HostOptions};
 use gpumem_integration::{fill, reset, slow_copy};
 use gpumem_runtime as runtime;
+use host_double::{Double, DoubleOptions};
 use ndarray::{Array1, Ix1, s};
 
 type Taken = Result<runtime::ImportedArray<u32, Ix1, Host>>;
@@ -270,4 +271,39 @@ fn a_device_that_two_types_have_is_not_reset_by_one() {
     refused(reset(&any));
     drop((pinned, any));
     reset(&host).unwrap();
+}
+
+/// The driver would go on using pages that were given back to the system, in the place of those that lie there next.
+#[test]
+fn a_neighbour_keeps_no_page_locked_but_the_shared_one() {
+    let device = runtime::Device::from_raw(Double::open_with(&DoubleOptions::default()).unwrap());
+    let page = gpumem_core::process::page_size();
+    let locked = || device.raw().host().counters().live_registered_bytes as usize;
+    let mut all = Array1::<u8>::zeros(12 * page);
+    let start = all.as_ptr().align_offset(page);
+    // Of eight pages, a part of the first and the last.
+    let (before, mut neighbour) = all.view_mut().split_at(ndarray::Axis(0), start + 7 * page + 50);
+    let (_, mut array) = before.split_at(ndarray::Axis(0), start + 100);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let device = &device;
+        let first = scope.spawn(move || {
+            device.pinned([array.view_mut()], |_| {
+                sender.send(()).unwrap();
+                ended.recv().unwrap();
+            })
+        });
+        receiver.recv().unwrap();
+        assert_eq!(locked(), 8 * page);
+        device
+            .pinned([neighbour.slice_mut(s![..10])], |_| {
+                assert_eq!(locked(), 8 * page);
+                end.send(()).unwrap();
+                first.join().unwrap().unwrap();
+                assert_eq!(locked(), page);
+            })
+            .unwrap();
+    });
+    assert_eq!(locked(), 0);
 }
