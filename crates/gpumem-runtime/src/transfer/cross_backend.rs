@@ -45,7 +45,8 @@ pub(super) fn copy<B: Backend>(
     let far = destination.device(operation)?;
     // The one that needs page-locked memory of its own.
     let device = if is_direct(far) { source.device(operation)? } else { far };
-    let limit = device.transfer_options().block_bytes;
+    // A piece has at least one element, however long that is.
+    let limit = device.transfer_options().block_bytes.max(nest.item);
     let mut blocks: [Option<Staging<B>>; TUNING.cross_backend_blocks] =
         [const { None }; TUNING.cross_backend_blocks];
     let (mut turn, mut last) = (0, 0);

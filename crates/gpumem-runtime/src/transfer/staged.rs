@@ -24,10 +24,13 @@ pub(super) struct Staged<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Staged<'a, B> {
-    /// The block is at least as long as the piece, which begins with it.
+    /// The piece begins with the block.
+    /// Returns [`OutOfBuffer`](crate::layout::LayoutError::OutOfBuffer) if the block is shorter.
     pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &CopyNest) -> Result<Self> {
-        let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C)
-            .map_err(|error| staging.memory().core().error(operation, error))?;
+        let memory = staging.memory();
+        let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C);
+        let layout = layout.and_then(|layout| layout.fits(memory.len()).map(|()| layout));
+        let layout = layout.map_err(|error| memory.core().error(operation, error))?;
         let mut stride = piece.run as isize;
         let mut axes = piece.axes.clone();
         for axis in axes.iter_mut().rev() {
@@ -189,6 +192,26 @@ unsafe fn runs(part: &CopyNest, theirs: *mut u8, ours: *mut u8, direction: Direc
             }
             theirs = theirs.wrapping_offset(-src * (len - 1) as isize);
             step[axis] = 0;
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use gpumem_host::Host;
+
+    /// A piece has at least one element, however short the blocks are.
+    #[test]
+    fn a_piece_longer_than_its_block_is_refused() {
+        let device = Device::<Host>::open("host").unwrap();
+        let staging = Staging::take(&device, "test", 4096).unwrap();
+        let longest = staging.memory().len();
+        for (item, fits) in [(longest, true), (longest + 1, false)] {
+            let layout = Layout::packed(&[1], item, Order::C).unwrap();
+            let piece = CopyNest::new(&layout, &layout).unwrap();
+            assert_eq!(Staged::new(&staging, "test", &piece).is_ok(), fits);
         }
     }
 }
