@@ -19,7 +19,7 @@ pub struct Operations<'g, 'c, B: Backend> {
     pub(crate) stream: &'c Stream<B>,
     /// No value, so that nothing borrows the arrays after the last call.
     group: Option<&'c mut Group<'g, B>>,
-    element_name: Option<Arc<str>>,
+    pub(crate) element_name: Option<Arc<str>>,
 }
 
 /// Operations that are enqueued together.

@@ -10,6 +10,7 @@
 mod blocks;
 mod call;
 mod call_counts;
+mod call_order;
 mod choose;
 mod communicator;
 #[cfg(doctest)]

@@ -35,7 +35,7 @@ enum Blocks {
 ///   communicator has ended then: the other ranks call the operation, and each gets an error.
 ///
 /// In a group, the third, fourth and fifth may also be errors of the group. A refused call is not counted: what one rank alone has called
-/// wrongly, the others must not call.
+/// wrongly, the others must not call. One with a poisoned source is counted on the host, where it fails on all ranks.
 ///
 /// On the stream of a recording of a graph they are written down, and each launch calls them. Arrays from outside of it are
 /// [`NotRecordable`](gpumem_core::ErrorKind::NotRecordable) there.
@@ -213,7 +213,11 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
     {
         if !self.is_group() {
             // One broadcast for each block: no library gathers blocks of different lengths.
-            return self.communicator.group(self.stream, |group| group.all_gather_v(source, destination));
+            let name = self.element_name.clone();
+            return self.communicator.group(self.stream, |group| {
+                group.name_elements(name);
+                group.all_gather_v(source, destination)
+            });
         }
         let (operation, (destination, rows)) = ("all_gather_v", destination);
         let row = check_rows(self.stream, operation, destination.shape(), rows, self.size())?;

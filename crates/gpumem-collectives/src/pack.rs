@@ -1,7 +1,7 @@
 //! Arrays of any layout as packed elements: the engines move runs of bytes.
 
 use crate::call::Place;
-use gpumem_core::{Backend, Element, Result};
+use gpumem_core::{Backend, Element, ErrorKind, POISONED, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, StorageMut, Stream};
 use ndarray::Dimension;
 
@@ -14,14 +14,18 @@ pub(crate) struct Unpack<'a, B: Backend> {
     pub(crate) target: Place<'static, B>,
 }
 
-/// A packed copy of the elements, in stream order.
+/// A packed copy of the elements, in stream order. Poisoned if they are.
 fn packed<S: Storage, D: Dimension>(
     stream: &Stream<S::Backend>,
     operation: &'static str,
     array: &ArrayBase<S, D>,
 ) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
     let mut copy = room(stream, operation, array)?;
-    stream.copy_to_device(&mut copy, array).map_err(|error| error.in_operation(operation))?;
+    let Err(error) = stream.copy_to_device(&mut copy, array) else { return Ok(copy) };
+    let ErrorKind::Poisoned { failure, .. } = error.kind() else { return Err(error.in_operation(operation)) };
+    // The copy is as bad as the array. The engine judges it as an array that needs no copy: other ranks may have to know.
+    // SAFETY: the memory is new, and nothing else names it.
+    unsafe { POISONED.poison(&Place::of(&copy).used(), failure) };
     Ok(copy)
 }
 

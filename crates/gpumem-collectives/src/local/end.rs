@@ -11,6 +11,7 @@ use crate::{
     Options,
     call::{Place, Prepared, accesses},
     call_counts::CallCounts,
+    call_order::CallOrder,
     engine::{Engine, Split},
     participation::{Awaited, Participation},
     record,
@@ -93,13 +94,12 @@ pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -
 pub(crate) struct End {
     shared: Arc<Shared>,
     rank: usize,
-    /// Held from the call of an operation until it is enqueued: two threads would reverse the order on the stream.
-    order: Mutex<()>,
+    order: CallOrder,
 }
 
 impl End {
     pub(crate) fn new(shared: Arc<Shared>, rank: usize) -> Self {
-        Self { shared, rank, order: Mutex::new(()) }
+        Self { shared, rank, order: CallOrder::default() }
     }
 }
 
@@ -149,7 +149,7 @@ impl<B: Backend> Engine<B> for End {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
         // Before the communicator and the stream, which the call locks one after the other.
-        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.order.lock(operation)?;
         // Checked before other ranks hear of the operation. Later failures are told to them.
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.

@@ -4,6 +4,7 @@ use super::{Comm, inbox::Message, participant::MpiParticipant, split::MpiSplit, 
 use crate::{
     Options,
     call::{Prepared, accesses},
+    call_order::CallOrder,
     engine::{Engine, Split},
     local::span,
     participation::{Awaited, Participation},
@@ -14,10 +15,7 @@ use gpumem_core::{
     Stream as _,
 };
 use gpumem_runtime::{Stream, internal::Work};
-use std::{
-    any::Any,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{any::Any, sync::Arc};
 
 /// Joins the processes that the launcher has started, as the rank that it gave this one. Waits for the others.
 pub(crate) fn join(rank: usize, size: usize, options: &Options) -> Result<MpiEnd> {
@@ -34,13 +32,12 @@ pub(crate) fn join(rank: usize, size: usize, options: &Options) -> Result<MpiEnd
 #[derive(Debug)]
 pub(crate) struct MpiEnd {
     comm: Arc<Comm>,
-    /// Held from the call of an operation until it is enqueued: two threads would reverse the order on the stream.
-    order: Mutex<()>,
+    order: CallOrder,
 }
 
 impl MpiEnd {
     pub(crate) fn new(comm: Arc<Comm>) -> Self {
-        Self { comm, order: Mutex::new(()) }
+        Self { comm, order: CallOrder::default() }
     }
 }
 
@@ -58,7 +55,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
         // Before the communicator and the stream, which the call locks one after the other.
-        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.order.lock(operation)?;
         // Checked before the operation is counted. Later failures are told to the other ranks.
         let admitted = timeline.admit(Work::Collective, operation, &accesses)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.

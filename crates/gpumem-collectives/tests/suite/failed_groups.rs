@@ -6,6 +6,8 @@ use gpumem_core::ErrorKind;
 use gpumem_host::{Injection, Operation};
 use std::time::Duration;
 
+type Array = gpumem_runtime::DeviceArray<i32, ndarray::Ix1, B>;
+
 /// So long a rank waits for an operation that another one has left out.
 fn patient() -> Options {
     Options::new().timeout(Duration::from_secs(if cfg!(miri) { 600 } else { 5 }))
@@ -112,5 +114,36 @@ fn a_rank_gets_what_it_receives_where_another_of_the_same_thread_fails() {
             assert!(matches!(failure.cause, CollectiveCause::PeerLost { rank: 3, .. }), "{seed:?}");
             assert_eq!(places.copy_to_host().unwrap().to_vec(), [7, 8], "every {step}, {seed:?}");
         }
+    }
+}
+
+/// Whether its elements are packed first makes no difference: the other ranks call the operation.
+#[test]
+fn a_poisoned_source_of_any_layout_fails_the_operation_on_all_ranks() {
+    for (seed, step) in seeds(6).flat_map(|seed| [(seed, 1), (seed, 2)]) {
+        let all = ranks_with(2, seed, &patient());
+        let [(first, here), (second, there)] = &all[..] else { panic!("two ranks") };
+        let mut sources = [here.to_device(&[1; 8]).unwrap(), there.to_device(&[2; 8]).unwrap()];
+        let mut sums = [here.to_device(&[0; 4]).unwrap(), there.to_device(&[0; 4]).unwrap()];
+        let what = "the test wants it".to_owned();
+        first.device().raw().inject(Injection::next(Operation::Fill, ErrorKind::AsynchronousFault { what }));
+        here.fill(&mut sources[0], 7).unwrap();
+        here.synchronize().unwrap_err();
+        let call = |rank: usize, sources: &[Array], sums: &mut [Array]| {
+            let source = sources[rank].slice(ndarray::s![..4 * step;step as isize]).unwrap();
+            all[rank].0.on(&all[rank].1).all_reduce(&source, &mut sums[rank], Sum)
+        };
+        call(0, &sources, &mut sums).unwrap_err();
+        let _ = call(1, &sources, &mut sums);
+        assert!(there.synchronize().is_err() || second.failure().is_some(), "{seed:?}, {step}");
+        let _ = here.synchronize();
+        here.fill(&mut sources[0], 10).unwrap();
+        for rank in [0, 1] {
+            call(rank, &sources, &mut sums).unwrap();
+        }
+        for sum in &sums {
+            assert_eq!(sum.copy_to_host().unwrap().to_vec(), [12; 4], "{seed:?}, {step}");
+        }
+        assert_eq!((first.recent().len(), second.recent().len()), (2, 2), "{seed:?}, {step}");
     }
 }
