@@ -129,7 +129,7 @@ impl Communicator {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
         let wait = may_wait("from_environment")?;
         look_in_packages(py)?;
-        let joined = wait.while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
+        let joined = wait.while_interruptible(py, move || Own::from_environment_with(&device, &options), || ())?;
         made(joined.map_err(raise)?)
     }
 
@@ -160,7 +160,7 @@ impl Communicator {
         let options = options(timeout, None)?;
         let wait = may_wait("all")?;
         look_in_packages(py)?;
-        let all = wait.while_interruptible(py, move || Own::all_with(&devices, &options))?;
+        let all = wait.while_interruptible(py, move || Own::all_with(&devices, &options), || ())?;
         all.map_err(raise)?.into_iter().map(made).collect()
     }
 
@@ -190,7 +190,7 @@ impl Communicator {
         let wait = may_wait("join")?;
         look_in_packages(py)?;
         let id = CommunicatorId::from_bytes(id).map_err(raise)?;
-        let joined = wait.while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
+        let joined = wait.while_interruptible(py, move || Own::join(&device, &id, rank, size, &options), || ())?;
         made(joined.map_err(raise)?)
     }
 
@@ -392,7 +392,10 @@ impl Communicator {
     #[pyo3(signature = (colour, key=0))]
     fn split(&self, py: Python<'_>, colour: Option<u64>, key: i64) -> PyResult<Option<Self>> {
         let own = self.alive()?;
-        let part = may_wait("split")?.while_interruptible(py, move || own.split(colour, key))?;
+        let split = own.clone();
+        // Its exchanges would come between operations that the program calls from here on.
+        let part = may_wait("split")?
+            .while_interruptible(py, move || split.split(colour, key), || own.abort())?;
         part.map_err(raise)?.map(made).transpose()
     }
 

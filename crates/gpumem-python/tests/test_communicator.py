@@ -352,6 +352,22 @@ def test_arrays_of_the_host_are_free_after_an_interrupted_wait(make):
     assert (other == 2).all() and (array[:4] == 1).all()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupted_split_ends_the_communicator():
+    first, _second = ranks(2, timeout=20)
+    array = gpumem.to_device(np.ones(4), stream=first.stream)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            first.split(0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    # The split would be under way between this and what follows.
+    with pytest.raises(gpumem.GpuMemError, match="abort"):
+        first.all_reduce(array)
+
+
 def launcher():
     library = os.environ.get("GPUMEM_MPI")
     if not library:

@@ -89,6 +89,9 @@ impl DeviceNDArray {
         let (Some(&length), Some(section)) = (layout.shape().first(), section) else {
             return Err(PyValueError::new_err("split needs an axis, and parts of at least one element"));
         };
+        if length.div_ceil(section) > crate::list::MOST {
+            return Err(PyValueError::new_err(format!("an array is split into at most {} parts", crate::list::MOST)));
+        }
         let part = |start: usize| {
             let end = Some(start.saturating_add(section).min(length) as isize);
             let mut key = vec![SliceInfoElem::Slice { start: start as isize, end, step: 1 }];

@@ -38,9 +38,11 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
     }
     let before: Vec<u64> = parts.iter().map(|part| last_submission(&part.stream)).collect();
     let first = parts.iter().find(|part| part.is_first).and_then(|part| part.wait);
+    let ranks: Vec<Arc<Own>> = parts.iter().map(|part| part.own.clone()).collect();
     let call = move || (enqueue(&mut parts), parts);
     let (called, parts) = match first {
-        Some(wait) => wait.while_interruptible(py, call)?,
+        // It would be called after operations that the program calls from here on.
+        Some(wait) => wait.while_interruptible(py, call, || ranks.iter().for_each(|rank| rank.abort()))?,
         None => py.detach(call),
     };
     called.map_err(raise)?;
