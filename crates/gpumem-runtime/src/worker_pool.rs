@@ -46,6 +46,8 @@ struct State {
     alive: usize,
     idle: usize,
     closed: bool,
+    /// Why the system has refused a thread, until that is told.
+    refused: Option<std::io::Error>,
 }
 
 #[derive(Debug)]
@@ -82,11 +84,12 @@ impl Shared {
                 drop(state);
                 // SAFETY: the job is listed and counts this thread as inside, so `broadcast` is still waiting below the closure.
                 let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)() }));
-                if ended.is_err() {
-                    gpumem_core::tell!(error: "a helper of a transfer panicked");
-                }
                 if self.leave(id) {
                     self.left.notify_all();
+                }
+                // After it has left: a subscriber may wait for the transfer.
+                if ended.is_err() {
+                    gpumem_core::tell!(error: "a helper of a transfer panicked");
                 }
                 state = self.lock();
                 continue;
@@ -179,11 +182,21 @@ impl WorkerPool {
             let shared = self.shared.clone();
             let builder = Builder::new().name("gpumem:copy".to_owned());
             if let Err(why) = builder.spawn(move || shared.help()) {
-                self.shared.lock().alive -= 1;
-                gpumem_core::tell!(warn: "no thread could be started to help with a transfer: {why}");
+                let mut state = self.shared.lock();
+                state.alive -= 1;
+                // Told later: the caller of this may hold locks, and a subscriber is code of the user.
+                state.refused = Some(why);
             }
         }
         caller();
+    }
+
+    /// Tells that the system has refused a thread. The caller holds no lock.
+    pub(crate) fn tell_refusal(&self) {
+        let refused = self.shared.lock().refused.take();
+        if let Some(why) = refused {
+            gpumem_core::tell!(warn: "no thread could be started to help with a transfer: {why}");
+        }
     }
 
     /// Threads that are alive.

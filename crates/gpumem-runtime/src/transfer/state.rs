@@ -116,6 +116,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
             Some(progress) => submit(&mut || self.report_progress(&mut reported, progress)),
             None => self.device.raw().with_current(&mut || submit(&mut || ())),
         });
+        self.device.0.staging.workers().tell_refusal();
         if reported < self.total
             && self.failure.lock().is_none()
             && let Some(progress) = &mut progress
