@@ -61,6 +61,13 @@ struct Place<B: Backend> {
     in_file: bool,
 }
 
+impl<B: Backend> Place<B> {
+    /// Whether the array was taken out.
+    fn is_empty(&self) -> bool {
+        self.device.is_none() && self.host.is_none() && !self.in_file
+    }
+}
+
 impl<B: Backend> Cell<B> {
     /// An array on the device.
     pub(super) fn resident(
@@ -276,9 +283,13 @@ impl<B: Backend> Member<B> for Cell<B> {
 
     fn wake(&self, operation: &'static str, stream: &Stream<B>) -> Result<usize> {
         // Relaxed, as wherever it is set: a use or a sleep at the same time may come before or after this.
-        match self.is_asleep.load(Ordering::Relaxed) {
-            true => Ok(self.get(operation, stream, false)?.len()),
-            false => Ok(0),
+        if !self.is_asleep.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        match self.get(operation, stream, false) {
+            // Another thread has taken it out since.
+            Err(_) if self.lock(operation)?.is_empty() => Ok(0),
+            woken => woken.map(|memory| memory.len()),
         }
     }
 }
