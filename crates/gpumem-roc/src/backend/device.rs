@@ -258,7 +258,13 @@ unsafe impl DriverDevice<Roc> for RocDevice {
     }
 
     fn compiler(&self) -> Result<Compiler> {
-        let version = probe::hiprtc("compiler")?.version.clone();
+        let mut version = probe::hiprtc("compiler")?.version.clone();
+        // hipRTC adds these to the options of its caller, in any process that has them.
+        for variable in ["HIPRTC_COMPILE_OPTIONS_APPEND", "HIPRTC_LINK_OPTIONS_APPEND"] {
+            if let Some(options) = std::env::var_os(variable) {
+                version.push_str(&format!(", {variable}={options:?}"));
+            }
+        }
         Ok(Compiler { version, target: self.inner().isa.clone() })
     }
 
