@@ -10,7 +10,7 @@ use std::{
 
 /// How long the body of a kernel or a callback waits for another thread's call. That one may wait for the body, where no
 /// stream can: for work of a stream that another thread alone can use, or of another backend.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
 
 /// Held from the call of an operation until it is enqueued: two threads would reverse the order on the stream.
 #[derive(Debug, Default)]
@@ -34,5 +34,26 @@ impl CallOrder {
                 Err(_) => thread::yield_now(),
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use gpumem_core::{ErrorKind, NonBlockingContext};
+
+    #[test]
+    fn a_callback_waits_for_a_call_and_not_for_ever() {
+        let order = CallOrder::default();
+        let in_callback = || {
+            let context = NonBlockingContext { backend: "host", device: 0, stream: None };
+            NonBlockingContext::run(Some(context), || order.lock("barrier").map(drop))
+        };
+        in_callback().unwrap();
+        let held = order.lock("barrier").unwrap();
+        let refused = in_callback().unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::BlockingInCallback), "{refused}");
+        drop(held);
+        in_callback().unwrap();
     }
 }

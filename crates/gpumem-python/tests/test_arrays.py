@@ -222,6 +222,10 @@ def test_elements_one_by_one():
         with pytest.raises(ValueError):
             array.split(section)
     assert [part.shape for part in array.split(2**62)] == [(3,)]
+    endless = gpumem.to_device(np.zeros(1, "u1")).broadcast_to((2**62,))
+    with pytest.raises(ValueError, match="at most 65536 parts"):
+        endless.split(1)
+    assert len(endless.split(2**46)) == 65536
 
 
 def test_what_things_say_of_themselves():
