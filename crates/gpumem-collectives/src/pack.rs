@@ -1,8 +1,8 @@
 //! Arrays of any layout as packed elements: the engines move runs of bytes.
 
 use crate::call::Place;
-use gpumem_core::{Backend, Element, ErrorKind, POISONED, Result};
-use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, StorageMut, Stream};
+use gpumem_core::{Backend, Element, Result};
+use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, StorageMut, Stream, internal::Access};
 use ndarray::Dimension;
 
 type Copy<'a, B> = dyn FnOnce(&Stream<B>) -> Result<()> + 'a;
@@ -22,10 +22,14 @@ fn packed<S: Storage, D: Dimension>(
 ) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
     let mut copy = room(stream, operation, array)?;
     let Err(error) = stream.copy_to_device(&mut copy, array) else { return Ok(copy) };
-    let ErrorKind::Poisoned { failure, .. } = error.kind() else { return Err(error.in_operation(operation)) };
-    // The copy is as bad as the array. The engine judges it as an array that needs no copy: other ranks may have to know.
-    // SAFETY: the memory is new, and nothing else names it.
-    unsafe { POISONED.poison(&Place::of(&copy).used(), failure) };
+    if !error.is_poisoned() {
+        return Err(error.in_operation(operation));
+    }
+    // The copy is as bad as the array, from its turn on the stream: work that used the memory before may be under way. The engine
+    // judges it as an array that needs no copy, because other ranks may have to know.
+    let place = Place::of(&copy);
+    let written = Access::write(&place.memory, place.extent.clone());
+    stream.timeline_by(crate::KEY).poison(operation, &[written], &error);
     Ok(copy)
 }
 

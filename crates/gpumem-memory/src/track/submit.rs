@@ -37,7 +37,10 @@ impl<B: Backend> Timeline<B> {
     /// Returns the submission index of that, 0 if they are poisoned already.
     #[cold]
     pub fn poison(self: &Arc<Self>, operation: &'static str, torn: &[Access<'_, B>], error: &Error) -> u64 {
-        let failure = Arc::new(Failure::new(operation, self.context.name(), error.kind().to_string()));
+        let failure = match error.kind() {
+            ErrorKind::Poisoned { failure, .. } => failure.clone(),
+            kind => Arc::new(Failure::new(operation, self.context.name(), kind.to_string())),
+        };
         let uses: SmallVec<[_; 2]> =
             torn.iter().map(|access| access.memory.used(&access.extent, true)).collect();
         // SAFETY: the extents are the allocations' own, which the access logs keep alive and ordered.
