@@ -2,7 +2,7 @@
 
 use super::Tracked;
 use crate::track::{Timeline, WaitOutcome};
-use gpumem_core::{Backend, DriverDevice, Error, HostAccess, MemoryKind, Result};
+use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, HostAccess, MemoryKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -178,7 +178,8 @@ impl<B: Backend> Tracked<B> {
         others.map(|entry| (entry.by.clone(), entry.submission)).collect()
     }
 
-    /// Waits for every use. Stops if it cannot be proven that a use is over.
+    /// Waits for every use. Stops if it cannot be proven that a use is over. That one of them was aborted is left to the bytes: the
+    /// memory may have had another owner then.
     pub fn wait_until_unused(&self) -> WaitOutcome {
         let uses: SmallVec<[PendingUse<B>; 4]> =
             self.log().all().map(|entry| (entry.by.clone(), entry.submission)).collect();
@@ -188,7 +189,10 @@ impl<B: Backend> Tracked<B> {
             if !wait_outcome.done {
                 return wait_outcome;
             }
-            all.result = all.result.and(wait_outcome.result);
+            let is_aborted = |error: &Error| matches!(error.kind(), ErrorKind::Collective(_));
+            if !wait_outcome.result.as_ref().is_err_and(is_aborted) {
+                all.result = all.result.and(wait_outcome.result);
+            }
         }
         all
     }

@@ -244,7 +244,7 @@ impl<B: Backend> Tracked<B> {
     /// Ends a loan: the work enqueued until now stays in the log.
     pub fn end_loan(&self, id: u64) {
         // Log before loans, as in every reader of the log: none finds the loan gone and its last work not yet noted.
-        let mut log = self.log.lock();
+        let mut log = self.lock_log();
         let mut entries = self.borrows.entries.lock();
         // Every loan, this one for the last time.
         note_each(&entries, &mut log, 0);

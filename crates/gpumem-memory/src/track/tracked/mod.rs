@@ -102,8 +102,15 @@ impl<B: Backend> Tracked<B> {
     #[inline]
     pub(in crate::track) fn log_since(&self, since: u64) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
         // The loans are noted within it, so that no reader sees the log without them.
-        let mut log = self.log.lock();
+        let mut log = self.lock_log();
         self.borrows.note(&mut log, since);
+        log
+    }
+
+    /// Locks the log. What aborted work was to write is poisoned first: the use that is noted next may take the place of that work.
+    #[inline]
+    pub(super) fn lock_log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
+        let mut log = self.log.lock();
         if DeviceContext::<B>::has_aborted() {
             self.poison_aborted(&mut log);
         }

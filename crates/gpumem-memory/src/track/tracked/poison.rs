@@ -20,6 +20,10 @@ impl<B: Backend> Tracked<B> {
     /// Refuses bytes that failed work was to write. The caller has waited for the work that writes them.
     #[inline]
     pub fn check_written(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        if DeviceContext::<B>::has_aborted() {
+            // The wait may have been for work that was aborted meanwhile.
+            drop(self.lock_log());
+        }
         if POISONED.is_any() { self.find_poison(operation, extent) } else { Ok(()) }
     }
 
@@ -66,7 +70,7 @@ impl<B: Backend> Tracked<B> {
     }
 
     #[cold]
-    fn find_poison(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+    pub(in crate::track) fn find_poison(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
         let Some((bytes, failure)) = POISONED.find(&self.used(extent, false)) else { return Ok(()) };
         let within = |address: u64| address.wrapping_sub(self.address) as usize;
         let bytes = within(bytes.start)..within(bytes.end);
@@ -91,7 +95,7 @@ impl<B: Backend> Tracked<B> {
     pub fn forget_contents(&self) {
         if DeviceContext::<B>::has_aborted() {
             // The log has it poisoned, if it is to be.
-            drop(self.log());
+            drop(self.lock_log());
         }
         self.forget_poison();
     }

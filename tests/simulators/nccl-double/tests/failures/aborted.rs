@@ -110,6 +110,50 @@ fn a_wait_of_the_library_leaves_the_failure_to_the_next_of_the_caller() {
     stream.synchronize().unwrap();
 }
 
+/// The loan stands for work of its borrower on the same stream, which comes later.
+#[test]
+fn what_was_computed_in_lent_memory_is_poisoned() {
+    let _alone = alone();
+    for is_ended in [false, true] {
+        let all = apart(2, &soon());
+        let (comm, stream) = (&all[0].0, all[0].1.clone());
+        let (mut array, mut lent) = (stream.to_device(&[1, 2]).unwrap(), stream.to_device(&[0, 0]).unwrap());
+        let loan = lent.lend_mut(&stream).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+        stream.copy_to_device(&mut lent, &array).unwrap();
+        while comm.failure().is_none() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // The double writes the bytes when the aborted operation lets it, and a device of the host calls them good then.
+        while let Ok(false) = stream.query() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let loan = (!is_ended).then_some(loan);
+        poisoned_or_failed(lent.copy_to_host().map(drop));
+        drop(loan);
+    }
+}
+
+#[test]
+fn uploads_behind_aborted_work_leave_nothing_to_others() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+    let uploaded = stream.to_device(&[3_i32; 1000]).unwrap();
+    while comm.failure().is_none() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // Through the same block of staging memory.
+    let other = comm.device().stream().unwrap();
+    for value in 0..4 {
+        let fresh = other.to_device(&[value; 1000]).unwrap();
+        assert_eq!(fresh.copy_to_host().unwrap().to_vec(), [value; 1000]);
+    }
+    drop(uploaded);
+}
+
 /// Its block was used by the aborted operation last: later work follows that, and has nothing of it.
 #[test]
 fn memory_of_aborted_work_is_as_good_as_new() {
