@@ -1,5 +1,6 @@
 //! Code of the user that the library runs: a panic in it ends there.
 
+use crate::NonBlockingContext;
 use std::{
     any::Any,
     mem,
@@ -87,14 +88,21 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a value that is no text")
 }
 
-/// Sends an event to the subscriber of `tracing`, which is code of the user: a panic in it ends here. The level, a colon, and what
-/// the macro of that level takes. The crate that uses it depends on `tracing`.
+/// Sends an event to the subscriber of `tracing`, which is code of the user: a panic in it ends here, and it may not wait for a device.
+/// The level, a colon, and what the macro of that level takes. The crate that uses it depends on `tracing`.
 #[macro_export]
 macro_rules! tell {
-    ($level:ident: $($event:tt)*) => {{
-        let event = || ::tracing::$level!($($event)*);
-        let _ = $crate::user_code::run(event);
-    }};
+    ($level:ident: $($event:tt)*) => {
+        $crate::user_code::tell(|| ::tracing::$level!($($event)*))
+    };
+}
+
+/// Runs a subscriber of `tracing`. The thread may be one that others wait for: it serves callbacks, deadlines or transfers.
+#[doc(hidden)]
+pub fn tell(event: impl FnOnce()) {
+    let nowhere = NonBlockingContext { backend: "", device: 0, stream: None };
+    let context = NonBlockingContext::current().unwrap_or(nowhere);
+    let _ = run(|| NonBlockingContext::run(Some(context), event));
 }
 
 #[cfg(test)]

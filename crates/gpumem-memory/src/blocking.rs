@@ -45,5 +45,7 @@ fn refuse_to_hold_up(operation: &'static str) -> Error {
 #[inline(never)]
 fn refuse_to_block(context: NonBlockingContext, operation: &'static str) -> Error {
     let NonBlockingContext { backend, device, .. } = context;
-    Error::new("", operation, ErrorKind::BlockingInCallback).on_device(backend, device)
+    let error = Error::new("", operation, ErrorKind::BlockingInCallback);
+    // A subscriber runs for no device.
+    if backend.is_empty() { error } else { error.on_device(backend, device) }
 }

@@ -12,7 +12,7 @@ use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_integration::{calling, holding, slow_fill};
 use gpumem_kernel::config_for_items;
 use gpumem_runtime::{
-    Device,
+    Device, Stream,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
 };
 use ndarray::Array1;
@@ -20,7 +20,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, panic_any},
     process::Command,
     sync::{
-        Arc, Once,
+        Arc, Once, OnceLock,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -156,4 +156,40 @@ fn a_subscriber_may_open_a_device_while_another_one_is_opened() {
         let output = child.output().unwrap();
         assert!(output.status.success(), "{variable}: {}", String::from_utf8_lossy(&output.stdout));
     }
+}
+
+/// The stream whose callback fails.
+static STREAM: OnceLock<Stream<Host>> = OnceLock::new();
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+fn waits() {
+    if let Some(stream) = STREAM.get() {
+        let refused = stream.synchronize();
+        REFUSED.store(
+            refused.is_err_and(|error| *error.kind() == ErrorKind::BlockingInCallback),
+            Ordering::Relaxed,
+        );
+    }
+}
+
+/// The thread that tells of a failed callback is the one that a wait for the stream waits for.
+#[test]
+fn a_subscriber_waits_for_no_device() {
+    let test = "a_subscriber_waits_for_no_device";
+    if std::env::var_os(CHILD).is_some() {
+        tracing::subscriber::set_global_default(OnEvent(waits)).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let device = Device::<Host>::open("host").unwrap();
+            let stream = STREAM.get_or_init(|| device.stream().unwrap());
+            stream.add_callback(|_| panic_any("on purpose")).unwrap();
+            sender.send(stream.synchronize())
+        });
+        receiver.recv_timeout(Duration::from_secs(30)).unwrap().unwrap();
+        assert!(REFUSED.load(Ordering::Relaxed));
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", test]).env(CHILD, "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
