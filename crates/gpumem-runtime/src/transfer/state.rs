@@ -6,6 +6,7 @@ use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, StreamKind};
 use gpumem_memory::{may_block, sync::event_count::EventCount, track::Timeline};
 use parking_lot::Mutex;
 use std::{
+    mem,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -52,14 +53,13 @@ pub(super) struct TransferState<'a, B: Backend> {
     submission: AtomicU64,
 }
 
-/// Ends the work of all threads when one unwinds, with an error: its part has not been moved.
+/// Ends the work of all threads with an error, unless it is forgotten: the part of a thread that unwinds has not been moved. The
+/// whole transfer may run in a destructor while its thread unwinds.
 struct EndOnUnwind<'w, 'a, B: Backend>(&'w TransferState<'a, B>);
 
 impl<B: Backend> Drop for EndOnUnwind<'_, '_, B> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(unwound(self.0.device.core(), self.0.operation));
-        }
+        self.0.fail(unwound(self.0.device.core(), self.0.operation));
     }
 }
 
@@ -102,13 +102,15 @@ impl<'a, B: Backend> TransferState<'a, B> {
             }
         };
         let help = || {
-            let _end = EndOnUnwind(self);
+            let end = EndOnUnwind(self);
             self.helpers.fetch_add(1, Ordering::Relaxed);
             or_fail(help());
+            mem::forget(end);
         };
         let submit = |on_progress: &mut dyn FnMut()| {
-            let _end = EndOnUnwind(self);
+            let end = EndOnUnwind(self);
             or_fail(submit(on_progress));
+            mem::forget(end);
         };
         let mut reported = 0;
         self.device.0.staging.workers().broadcast(self.threads - 1, &help, || match &mut progress {

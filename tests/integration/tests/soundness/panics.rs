@@ -6,13 +6,14 @@ use gpumem_host::Host;
 use gpumem_integration::{holding, slow_fill, threaded_sum};
 use gpumem_kernel::config_for_items;
 use gpumem_runtime::{
-    Device,
+    Device, DeviceArray,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
     trace::RecorderOptions,
 };
-use ndarray::Array1;
+use host_double::{Double, DoubleOptions};
+use ndarray::{Array1, Ix1};
 use std::{
-    panic::panic_any,
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -321,4 +322,27 @@ fn a_checked_body_may_read_on_other_threads() {
         kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&data,)).unwrap();
         stream.synchronize().unwrap();
     }
+}
+
+/// Copies its array back when it is dropped.
+struct Saved<'a>(&'a mut Vec<u32>, DeviceArray<u32, Ix1, Double>);
+
+impl Drop for Saved<'_> {
+    fn drop(&mut self) {
+        self.1.copy_to_host_into(&mut *self.0).unwrap();
+    }
+}
+
+/// Through staging memory, by several threads.
+#[test]
+fn a_transfer_in_a_destructor_succeeds_while_its_thread_unwinds() {
+    let device = Device::from_raw(Double::open_with(&DoubleOptions::default()).unwrap());
+    let array = device.to_device(&vec![7_u32; 1 << 21]).unwrap();
+    let mut back = vec![0; 1 << 21];
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        let _saved = Saved(&mut back, array);
+        panic_any("on purpose");
+    }));
+    assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"on purpose"));
+    assert!(back.iter().all(|element| *element == 7));
 }
