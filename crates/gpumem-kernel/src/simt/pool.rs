@@ -35,7 +35,9 @@ pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), 
     }
     let pool = POOL.get().as_ref();
     let threads = pool.map_or(1, ThreadPool::current_num_threads);
-    let (Some(pool), 2..) = (pool, threads) else { return part(&mut Batch::all(rest)) };
+    // A worker of the user's own pool would run other jobs of that while it waits, in the middle of the kernel.
+    let is_worker = rayon::current_thread_index().is_some();
+    let (Some(pool), 2.., false) = (pool, threads, is_worker) else { return part(&mut Batch::all(rest)) };
     let parts = Parts::of(rest, PARTS * threads as u64);
     let others = (threads - 1).min(parts.count as usize - 1);
     // A body may wait for a device on the other threads as little as on this one.
