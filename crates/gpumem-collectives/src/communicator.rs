@@ -237,6 +237,17 @@ impl<B: Backend> Communicator<B> {
         Ok(part.map(|(engine, rank, size)| Self::of_engine(engine, &self.handle.device, (rank, size))))
     }
 
+    /// Waits until operations of this rank can be called: on GPUs, until all ranks have joined. The first operation waits for the
+    /// same.
+    ///
+    /// # Errors
+    /// Returns [`Collective`](ErrorKind::Collective) if a rank does not join in time, and
+    /// [`BlockingInCallback`](ErrorKind::BlockingInCallback) in a callback.
+    pub fn wait_until_joined(&self) -> Result<()> {
+        may_block("join")?;
+        self.engine("join")?.ready()
+    }
+
     /// Returns the last failure of an operation of this rank, if one has failed. Nothing in a forked child.
     pub fn failure(&self) -> Option<CollectiveError> {
         self.engine("failure").ok()?.failure()

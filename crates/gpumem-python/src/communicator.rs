@@ -48,7 +48,7 @@ pub(crate) struct Communicator {
     /// `None` once it was destroyed. Calls do not hold the lock: another thread can abort what waits.
     own: Mutex<Option<Arc<Own>>>,
     /// Whether an operation was called.
-    is_in_use: AtomicBool,
+    has_joined: Arc<AtomicBool>,
     rank: usize,
     size: usize,
     stream: gpumem::Stream,
@@ -57,8 +57,7 @@ pub(crate) struct Communicator {
 fn made(own: Own) -> PyResult<Communicator> {
     let (rank, size) = (own.rank(), own.size());
     let stream = own.device().stream().map_err(raise)?;
-    let is_in_use = AtomicBool::new(false);
-    Ok(Communicator { own: Mutex::new(Some(Arc::new(own))), is_in_use, rank, size, stream })
+    Ok(Communicator { own: Mutex::new(Some(Arc::new(own))), has_joined: Arc::default(), rank, size, stream })
 }
 
 impl Communicator {
@@ -84,13 +83,11 @@ impl Communicator {
 
     /// Operations of this rank, to be enqueued together.
     fn part(&self, stream: gpumem::Stream, operations: Vec<Operation>) -> PyResult<Part> {
-        let own = self.alive()?;
+        let (own, has_joined) = (self.alive()?, self.has_joined.clone());
         // On a GPU the first call may wait until all ranks have joined.
-        let is_first = !self.is_in_use.load(Ordering::Relaxed);
-        let waits = is_first || operations.iter().any(Operation::is_of_host);
+        let waits = !has_joined.load(Ordering::Relaxed) || operations.iter().any(Operation::is_of_host);
         let wait = waits.then(|| may_wait("collective")).transpose()?;
-        self.is_in_use.store(true, Ordering::Relaxed);
-        Ok(Part { own, stream, operations, is_first, wait })
+        Ok(Part { own, stream, operations, has_joined, wait })
     }
 
     /// Refuses a rank that sends to itself or receives from itself alone, which would wait for itself.
@@ -129,7 +126,7 @@ impl Communicator {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
         let wait = may_wait("from_environment")?;
         look_in_packages(py)?;
-        let joined = wait.while_interruptible(py, move || Own::from_environment_with(&device, &options), || ())?;
+        let joined = wait.while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
         made(joined.map_err(raise)?)
     }
 
@@ -160,7 +157,7 @@ impl Communicator {
         let options = options(timeout, None)?;
         let wait = may_wait("all")?;
         look_in_packages(py)?;
-        let all = wait.while_interruptible(py, move || Own::all_with(&devices, &options), || ())?;
+        let all = wait.while_interruptible(py, move || Own::all_with(&devices, &options))?;
         all.map_err(raise)?.into_iter().map(made).collect()
     }
 
@@ -190,7 +187,7 @@ impl Communicator {
         let wait = may_wait("join")?;
         look_in_packages(py)?;
         let id = CommunicatorId::from_bytes(id).map_err(raise)?;
-        let joined = wait.while_interruptible(py, move || Own::join(&device, &id, rank, size, &options), || ())?;
+        let joined = wait.while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
         made(joined.map_err(raise)?)
     }
 
@@ -394,8 +391,8 @@ impl Communicator {
         let own = self.alive()?;
         let split = own.clone();
         // Its exchanges would come between operations that the program calls from here on.
-        let part = may_wait("split")?
-            .while_interruptible(py, move || split.split(colour, key), || own.abort())?;
+        let part = may_wait("split")?.while_interruptible(py, move || split.split(colour, key));
+        let part = part.inspect_err(|_| py.detach(|| own.abort()))?;
         part.map_err(raise)?.map(made).transpose()
     }
 

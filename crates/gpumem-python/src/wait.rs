@@ -87,12 +87,11 @@ impl MayWait {
     }
 
     /// Runs what may wait for long on a thread of its own, so that Python's signals are handled meanwhile. After a signal it
-    /// goes on there, beside what the program calls next, and what it returns is dropped: `give_up` keeps it from having effects.
+    /// goes on there, beside what the program calls next, and what it returns is dropped.
     pub(crate) fn while_interruptible<R: Send + 'static>(
         self,
         py: Python<'_>,
         run: impl FnOnce() -> R + Send + 'static,
-        give_up: impl FnOnce() + Send,
     ) -> PyResult<R> {
         const NAP: Duration = Duration::from_millis(20);
         let (sender, receiver) = channel();
@@ -109,12 +108,7 @@ impl MayWait {
             });
             match received {
                 Ok(value) => return Ok(value),
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(interruption) = py.check_signals() {
-                        py.detach(give_up);
-                        return Err(interruption);
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err("the thread that waited for other ranks has failed"));
                 }

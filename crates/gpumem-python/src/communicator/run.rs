@@ -9,15 +9,18 @@ use crate::{
 };
 use gpumem::{Error, ErrorKind, NotRecorded};
 use pyo3::prelude::*;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// The operations of one rank that are enqueued together.
 pub(super) struct Part {
     pub(super) own: Arc<Own>,
     pub(super) stream: gpumem::Stream,
     pub(super) operations: Vec<Operation>,
-    /// Whether the communicator has called no operation before.
-    pub(super) is_first: bool,
+    /// Whether all ranks of the communicator are known to have joined.
+    pub(super) has_joined: Arc<AtomicBool>,
     /// The permission to wait, if this may wait.
     pub(super) wait: Option<MayWait>,
 }
@@ -37,14 +40,16 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
         return Err(raise(Error::new("", "collective", ErrorKind::NotRecordable { what })));
     }
     let before: Vec<u64> = parts.iter().map(|part| last_submission(&part.stream)).collect();
-    let first = parts.iter().find(|part| part.is_first).and_then(|part| part.wait);
-    let ranks: Vec<Arc<Own>> = parts.iter().map(|part| part.own.clone()).collect();
-    let call = move || (enqueue(&mut parts), parts);
-    let (called, parts) = match first {
-        // It would be called after operations that the program calls from here on.
-        Some(wait) => wait.while_interruptible(py, call, || ranks.iter().for_each(|rank| rank.abort()))?,
-        None => py.detach(call),
-    };
+    let joining: Vec<_> = parts.iter().filter(|part| !part.has_joined.load(Ordering::Relaxed)).collect();
+    if let Some(wait) = joining.iter().find_map(|part| part.wait) {
+        let ranks: Vec<Arc<Own>> = joining.iter().map(|part| part.own.clone()).collect();
+        // Nothing has been called yet: after a signal the program may call it again.
+        let joined =
+            wait.while_interruptible(py, move || ranks.iter().try_for_each(|rank| rank.wait_until_joined()))?;
+        joined.map_err(raise)?;
+        joining.iter().for_each(|part| part.has_joined.store(true, Ordering::Relaxed));
+    }
+    let called = py.detach(|| enqueue(&mut parts));
     called.map_err(raise)?;
     let own = |(part, before): (&Part, u64)| before + 1..=last_submission(&part.stream);
     let submissions: Vec<_> = parts.iter().zip(before).map(own).collect();
