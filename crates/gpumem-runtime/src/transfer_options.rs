@@ -167,11 +167,13 @@ impl TransferOptions {
         self
     }
 
-    /// Clamps the options: no more than four threads for a processor, blocks of 4 KiB to 1 GiB.
+    /// Clamps the options: no more than four threads for a processor, blocks of 4 KiB to 1 GiB, one
+    /// block for no more than that.
     pub(crate) fn bounded(mut self) -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         self.threads = self.threads.clamp(1, processors.saturating_mul(4));
         self.block_bytes = self.block_bytes.clamp(4 << 10, 1 << 30);
+        self.single_block_bytes = self.single_block_bytes.min(1 << 30);
         self
     }
 
