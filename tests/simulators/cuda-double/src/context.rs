@@ -6,7 +6,7 @@ use std::{
     cell::RefCell,
     collections::HashSet,
     ffi::{CStr, c_char, c_int, c_uint},
-    ptr::without_provenance_mut,
+    ptr::{null_mut, without_provenance_mut},
     sync::Mutex,
 };
 
@@ -29,7 +29,7 @@ fn check(device: c_int) -> Result<c_int, Status> {
     if (0..DEVICES).contains(&device) { Ok(device) } else { Err(INVALID_DEVICE) }
 }
 
-fn device_of(context: CUcontext) -> Result<c_int, Status> {
+pub(crate) fn device_of(context: CUcontext) -> Result<c_int, Status> {
     let device = context.addr().checked_sub(BASE).and_then(|device| c_int::try_from(device).ok());
     device.and_then(|device| check(device).ok()).ok_or(INVALID_CONTEXT)
 }
@@ -67,44 +67,60 @@ fn number(attribute: CUdevice_attribute, device: c_int) -> c_int {
         A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => 9,
         A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY
         | A::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY
+        | A::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING
+        | A::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED
         | A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS => 1,
         _ => 0,
     }
 }
 
 driver! {
+    #[Free]
     fn cuInit(flags: c_uint) {
         if flags == 0 { Ok(()) } else { Err(INVALID_VALUE) }
     }
 
+    #[Free]
+    fn cuDriverGetVersion(version: *mut c_int) {
+        // SAFETY: the caller has room.
+        unsafe { version.write(12_080) };
+        Ok(())
+    }
+
+    #[Free]
     fn cuDeviceGetCount(count: *mut c_int) {
         // SAFETY: the caller has room.
         unsafe { count.write(DEVICES) };
         Ok(())
     }
 
+    #[Free]
     fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int) {
         // SAFETY: the caller has room.
         unsafe { device.write(check(ordinal)?) };
         Ok(())
     }
 
+    #[Free]
     fn cuDeviceGetName(name: *mut c_char, length: c_int, device: CUdevice) {
         // SAFETY: the caller has that much room.
         unsafe { put_text(name, length, &format!("Double {}", check(device)?)) }
     }
 
+    #[Free]
     fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice) {
         // SAFETY: the caller has room.
         unsafe { uuid.write(CUuuid { bytes: [check(device)? as c_char + 1; 16] }) };
         Ok(())
     }
 
+    #[Free]
     fn cuDeviceGetPCIBusId(text: *mut c_char, length: c_int, device: CUdevice) {
         // SAFETY: the caller has that much room.
         unsafe { put_text(text, length, &bus_id(check(device)?)) }
     }
 
+    #[Free]
     fn cuDeviceGetByPCIBusId(device: *mut CUdevice, text: *const c_char) {
         // SAFETY: the caller's text ends with a zero.
         let text = unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| INVALID_VALUE)?;
@@ -114,6 +130,7 @@ driver! {
         Ok(())
     }
 
+    #[Free]
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) {
         check(device)?;
         // SAFETY: the caller has room.
@@ -121,36 +138,43 @@ driver! {
         Ok(())
     }
 
+    #[Free]
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice) {
         // SAFETY: the caller has room.
         unsafe { value.write(number(attribute, check(device)?)) };
         Ok(())
     }
 
+    #[Free]
     fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) {
         // SAFETY: the caller has room.
         unsafe { can.write(c_int::from(check(device)? != check(peer)?)) };
         Ok(())
     }
 
+    #[Free]
     fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) {
         // SAFETY: the caller has room.
         unsafe { context.write(without_provenance_mut(BASE + check(device)? as usize)) };
         Ok(())
     }
 
+    #[Free]
     fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
         check(device).map(drop)
     }
 
+    #[Context]
     fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
         check(device).map(drop)
     }
 
+    #[Free]
     fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, _flags: c_uint) {
         check(device).map(drop)
     }
 
+    #[Free]
     fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
         check(device)?;
         // SAFETY: the caller has room for both.
@@ -161,12 +185,14 @@ driver! {
         Ok(())
     }
 
+    #[Free]
     fn cuCtxPushCurrent_v2(context: CUcontext) {
         device_of(context)?;
         STACK.with_borrow_mut(|stack| stack.push(context));
         Ok(())
     }
 
+    #[Free]
     fn cuCtxPopCurrent_v2(context: *mut CUcontext) {
         let popped = STACK.with_borrow_mut(Vec::pop).ok_or(INVALID_CONTEXT)?;
         // SAFETY: the caller has room.
@@ -174,15 +200,35 @@ driver! {
         Ok(())
     }
 
+    #[Free]
+    fn cuCtxGetCurrent(context: *mut CUcontext) {
+        // SAFETY: the caller has room.
+        unsafe { context.write(STACK.with_borrow(|stack| stack.last().copied().unwrap_or(null_mut()))) };
+        Ok(())
+    }
+
+    #[Free]
+    in device fn cuCtxGetDevice(found: *mut CUdevice) {
+        // SAFETY: the caller has room.
+        unsafe { found.write(device) };
+        Ok(())
+    }
+
+    #[Free]
     fn cuCtxSetCurrent(context: CUcontext) {
-        device_of(context)?;
+        if !context.is_null() {
+            device_of(context)?;
+        }
         STACK.with_borrow_mut(|stack| {
             stack.pop();
-            stack.push(context);
+            if !context.is_null() {
+                stack.push(context);
+            }
         });
         Ok(())
     }
 
+    #[Free]
     in _device fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         // SAFETY: the caller has room for both.
         unsafe {
@@ -192,12 +238,14 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in device fn cuCtxEnablePeerAccess(peer: CUcontext, _flags: c_uint) {
         const ALREADY_ENABLED: Status = 704;
         let pair = (device, device_of(peer)?);
         if PEERS.lock().unwrap().get_or_insert_default().insert(pair) { Ok(()) } else { Err(ALREADY_ENABLED) }
     }
 
+    #[Unsafe]
     in device fn cuCtxDisablePeerAccess(peer: CUcontext) {
         const NOT_ENABLED: Status = 705;
         let pair = (device, device_of(peer)?);

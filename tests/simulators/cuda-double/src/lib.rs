@@ -1,13 +1,17 @@
 //! A double of the CUDA driver: two devices whose memory is the host's.
 //!
-//! It replaces `libcuda.so.1` for the device tests, so that the library of hip-on-cuda runs on any machine, including
-//! its calls of the driver. It is as strict as the real driver: calls need a current context, addresses must lie in
-//! allocated memory, and streams run on separate threads. It has no kernels and shares no memory with other processes.
+//! It replaces `libcuda.so.1` for the device tests, so that the library of hip-on-cuda and the CUDA backend run on any
+//! machine, including their calls of the driver. It is as strict as the real driver: calls need a current context,
+//! addresses must lie in allocated memory, streams run on separate threads, and what a capture minds invalidates it. It has
+//! no kernels and shares no memory with other processes.
 #![cfg(target_os = "linux")]
 #![allow(non_snake_case, clippy::missing_safety_doc)] // The driver's names, and the driver's contracts.
 #![allow(clippy::unwrap_used)] // A double that cannot go on ends the test.
 
+mod capture;
 mod context;
+mod copy;
+mod graph;
 mod memory;
 mod stream;
 
@@ -26,38 +30,58 @@ pub(crate) const NOT_SUPPORTED: Status = 801;
 /// The result of a function's body.
 pub(crate) type Outcome = Result<(), Status>;
 
-/// Defines functions of the driver. Their parameters are checked against cudarc's bindings. Those marked with `in`
-/// want a current context.
-macro_rules! driver {
-    ($($(in $context:ident)? fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+/// Defines functions of the driver. The attribute says what they are to captures that are under way: a
+/// [`Rule`](capture::Rule). Those marked with `in` want a current context.
+macro_rules! exports {
+    ($(
+        #[$rule:expr] $(in $context:ident)? fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block
+    )*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) -> $crate::Status {
             let body = || -> $crate::Outcome {
                 $(let $context = $crate::context::current()?;)?
+                $crate::capture::admit({
+                    use $crate::capture::Rule::*;
+                    $rule
+                })?;
                 $body
             };
             body().err().unwrap_or($crate::SUCCESS)
         }
-
-        const _: unsafe fn($($type),*) -> cudarc::driver::sys::CUresult = cudarc::driver::sys::$name;
     )*};
+}
+pub(crate) use exports;
+
+/// As [`exports`], with parameters that are checked against cudarc's bindings.
+macro_rules! driver {
+    ($(
+        #[$rule:expr] $(in $context:ident)? fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block
+    )*) => {
+        $crate::exports! {$(#[$rule] $(in $context)? fn $name($($argument: $type),*) $body)*}
+
+        $(const _: unsafe fn($($type),*) -> cudarc::driver::sys::CUresult = cudarc::driver::sys::$name;)*
+    };
 }
 pub(crate) use driver;
 
 /// Functions that the double has not. They take whatever they are given.
 macro_rules! missing {
-    ($($name:ident)*) => {$(
+    ($(#[$rule:ident] $($name:ident)*;)*) => {$($(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name() -> Status {
-            NOT_SUPPORTED
+            capture::admit(capture::Rule::$rule).err().unwrap_or(NOT_SUPPORTED)
         }
-    )*};
+    )*)*};
 }
 
 missing! {
-    cuIpcGetMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuIpcGetEventHandle cuIpcOpenEventHandle
-    cuModuleLoadData cuModuleUnload cuModuleGetFunction cuModuleGetGlobal_v2 cuFuncGetAttribute
-    cuOccupancyMaxActiveBlocksPerMultiprocessor cuOccupancyMaxPotentialBlockSize cuLaunchKernel
-    cuDeviceGetP2PAttribute cuMemRangeGetAttribute cuGraphGetNodes cuCtxGetLimit
-    cuStreamWaitValue64_v2 cuStreamWriteValue64_v2 cuStreamGetCaptureInfo_v2 cuGraphExecKernelNodeSetParams_v2
+    #[Free]
+    cuIpcGetMemHandle cuIpcGetEventHandle cuIpcOpenEventHandle
+    cuModuleGetFunction cuModuleGetGlobal_v2 cuFuncGetAttribute cuFuncSetAttribute
+    cuOccupancyMaxActiveBlocksPerMultiprocessor cuOccupancyMaxPotentialBlockSize cuLaunchKernel cuGetErrorName
+    cuGetErrorString cuDeviceGetP2PAttribute cuMemRangeGetAttribute cuGraphGetNodes cuCtxGetLimit cuMemcpy3DPeerAsync
+    cuStreamWaitValue64_v2 cuStreamWriteValue64_v2 cuStreamGetCaptureInfo_v2 cuGraphExecKernelNodeSetParams_v2;
+
+    #[Unsafe]
+    cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuModuleLoadData cuModuleLoadDataEx cuModuleUnload;
 }

@@ -1,16 +1,11 @@
-//! Memory, copies and fills.
+//! Memory.
 
-use crate::{
-    INVALID_VALUE, OUT_OF_MEMORY, Outcome, Status,
-    context::TOTAL,
-    driver,
-    stream::{Work, enqueue, now},
-};
+use crate::{INVALID_VALUE, OUT_OF_MEMORY, Outcome, Status, context::TOTAL, driver};
 use cudarc::driver::sys::*;
 use std::{
     alloc::{Layout, alloc, dealloc},
     collections::BTreeMap,
-    ffi::{c_int, c_uchar, c_uint, c_ushort, c_void},
+    ffi::{c_int, c_uint, c_void},
     sync::Mutex,
 };
 
@@ -23,7 +18,7 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Block {
+pub(crate) struct Block {
     bytes: usize,
     kind: Kind,
     device: c_int,
@@ -38,7 +33,7 @@ fn layout(bytes: usize) -> Layout {
 }
 
 /// The block around an address.
-fn around(address: u64) -> Option<(u64, Block)> {
+pub(crate) fn around(address: u64) -> Option<(u64, Block)> {
     let (start, block) =
         BLOCKS.lock().unwrap().range(..=address).next_back().map(|(at, block)| (*at, *block))?;
     (address < start + block.bytes as u64).then_some((start, block))
@@ -75,81 +70,50 @@ fn give_back(address: u64, kinds: &[Kind]) -> Outcome {
 }
 
 /// A range of known memory must lie in one block; the rest is the program's own.
-fn check(address: u64, bytes: usize) -> Outcome {
+pub(crate) fn check(address: u64, bytes: usize) -> Outcome {
     match around(address) {
         Some((start, block)) if address + bytes as u64 > start + block.bytes as u64 => Err(INVALID_VALUE),
         _ => Ok(()),
     }
 }
 
-fn at(address: u64) -> *mut u8 {
+pub(crate) fn at(address: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Copies of rows: address, distance of rows and of planes in bytes.
-fn boxes(
-    to: (u64, [usize; 2]),
-    from: (u64, [usize; 2]),
-    [bytes, rows, planes]: [usize; 3],
-) -> Result<Work, Status> {
-    for (address, [pitch, slice]) in [to, from] {
-        check(address, slice * (planes - 1) + pitch * (rows - 1) + bytes)?;
-    }
-    Ok(Box::new(move || {
-        for (plane, row) in (0..planes).flat_map(|plane| (0..rows).map(move |row| (plane, row))) {
-            let offset = |(_, [pitch, slice]): (u64, [usize; 2])| (plane * slice + row * pitch) as u64;
-            // SAFETY: both rows lie in memory that was checked, or in the program's own.
-            unsafe { std::ptr::copy(at(from.0 + offset(from)), at(to.0 + offset(to)), bytes) };
+/// # Safety
+/// There is room for the attribute, whose size goes with its name.
+unsafe fn put_attribute(
+    value: *mut c_void,
+    attribute: CUpointer_attribute,
+    (start, Block { bytes, kind, device }): (u64, Block),
+    address: u64,
+) -> Outcome {
+    use CUpointer_attribute_enum as A;
+    let on_device = matches!(kind, Kind::Device | Kind::Managed);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match attribute {
+            A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => value.cast::<u32>().write(1 + u32::from(on_device)),
+            A::CU_POINTER_ATTRIBUTE_IS_MANAGED => value.cast::<u32>().write((kind == Kind::Managed).into()),
+            A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
+                value.cast::<u32>().write((kind == Kind::Device).into());
+            }
+            A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => value.cast::<c_int>().write(device.max(0)),
+            A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => value.cast::<u64>().write(start),
+            A::CU_POINTER_ATTRIBUTE_RANGE_SIZE => value.cast::<usize>().write(bytes),
+            A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => value.cast::<u64>().write(address),
+            A::CU_POINTER_ATTRIBUTE_HOST_POINTER if kind != Kind::Device => {
+                value.cast::<u64>().write(address)
+            }
+            _ => return Err(INVALID_VALUE),
         }
-    }))
-}
-
-fn run(to: u64, from: u64, bytes: usize) -> Result<Work, Status> {
-    boxes((to, [0; 2]), (from, [0; 2]), [bytes, 1, 1])
-}
-
-unsafe fn plane(copy: *const CUDA_MEMCPY2D) -> Result<Work, Status> {
-    // SAFETY: the caller's structure.
-    let c = unsafe { &*copy };
-    let side = |device: u64, x: usize, y: usize, pitch: usize| (device + (y * pitch + x) as u64, [pitch, 0]);
-    boxes(
-        side(c.dstDevice, c.dstXInBytes, c.dstY, c.dstPitch),
-        side(c.srcDevice, c.srcXInBytes, c.srcY, c.srcPitch),
-        [c.WidthInBytes, c.Height, 1],
-    )
-}
-
-unsafe fn volume(copy: *const CUDA_MEMCPY3D) -> Result<Work, Status> {
-    // SAFETY: the caller's structure.
-    let c = unsafe { &*copy };
-    let side = |device: u64, [x, y, z]: [usize; 3], pitch: usize, height: usize| {
-        (device + ((z * height + y) * pitch + x) as u64, [pitch, pitch * height])
-    };
-    boxes(
-        side(c.dstDevice, [c.dstXInBytes, c.dstY, c.dstZ], c.dstPitch, c.dstHeight),
-        side(c.srcDevice, [c.srcXInBytes, c.srcY, c.srcZ], c.srcPitch, c.srcHeight),
-        [c.WidthInBytes, c.Height, c.Depth],
-    )
-}
-
-/// Fills with a pattern: address, distance of rows in bytes, elements of a row, rows.
-fn fill(to: u64, pitch: usize, pattern: &[u8], count: usize, rows: usize) -> Result<Work, Status> {
-    if !to.is_multiple_of(pattern.len() as u64) {
-        return Err(INVALID_VALUE);
     }
-    around(to).ok_or(INVALID_VALUE)?;
-    check(to, pitch * (rows - 1) + pattern.len() * count)?;
-    let pattern = pattern.to_vec();
-    Ok(Box::new(move || {
-        for (row, element) in (0..rows).flat_map(|row| (0..count).map(move |element| (row, element))) {
-            let to = at(to + (row * pitch + element * pattern.len()) as u64);
-            // SAFETY: the element lies in memory that was checked.
-            unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), to, pattern.len()) };
-        }
-    }))
+    Ok(())
 }
 
 driver! {
+    #[Free]
     in device fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
         let blocks = BLOCKS.lock().unwrap();
         let taken: usize = blocks.values().filter(|block| block.device == device).map(|block| block.bytes).sum();
@@ -161,12 +125,14 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in device fn cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) {
         // SAFETY: the caller has room.
         unsafe { address.write(obtain(bytes, Kind::Device, device)?) };
         Ok(())
     }
 
+    #[Unsafe]
     in device fn cuMemAllocPitch_v2(
         address: *mut CUdeviceptr,
         pitch: *mut usize,
@@ -183,10 +149,12 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in _device fn cuMemFree_v2(address: CUdeviceptr) {
         give_back(address, &[Kind::Device, Kind::Managed])
     }
 
+    #[Unsafe]
     in device fn cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
         if !matches!(flags, 1 | 2) {
             return Err(INVALID_VALUE);
@@ -196,23 +164,26 @@ driver! {
         Ok(())
     }
 
+    #[Free]
     in _device fn cuMemAdvise(address: CUdeviceptr, bytes: usize, _advice: CUmem_advise, _device: CUdevice) {
         check(address, bytes)
     }
 
+    #[Never(stream)]
     in _device fn cuMemPrefetchAsync(
         address: CUdeviceptr,
         bytes: usize,
         _place: CUdevice,
-        _stream: CUstream,
+        stream: CUstream,
     ) {
+        let _ = stream;
         let managed = around(address).is_some_and(|(_, block)| block.kind == Kind::Managed);
         if managed { check(address, bytes) } else { Err(INVALID_VALUE) }
     }
 
+    #[Unsafe]
     in _device fn cuMemHostAlloc(host: *mut *mut c_void, bytes: usize, flags: c_uint) {
-        const PORTABLE_AND_MAPPED: c_uint = 3;
-        if flags & PORTABLE_AND_MAPPED != PORTABLE_AND_MAPPED || flags > 7 {
+        if flags > 7 {
             return Err(INVALID_VALUE);
         }
         // SAFETY: the caller has room.
@@ -220,10 +191,12 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in _device fn cuMemFreeHost(host: *mut c_void) {
         give_back(host.expose_provenance() as u64, &[Kind::Host])
     }
 
+    #[Free]
     in _device fn cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, host: *mut c_void, _flags: c_uint) {
         let start = host.expose_provenance() as u64;
         let known = around(start).is_some_and(|(_, block)| matches!(block.kind, Kind::Host | Kind::Registered));
@@ -235,6 +208,7 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in device fn cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint) {
         const ALREADY_REGISTERED: Status = 712;
         if flags & !3 != 0 || bytes == 0 {
@@ -248,6 +222,7 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in _device fn cuMemHostUnregister(host: *mut c_void) {
         const NOT_REGISTERED: Status = 713;
         let (start, mut blocks) = (host.expose_provenance() as u64, BLOCKS.lock().unwrap());
@@ -260,6 +235,7 @@ driver! {
         }
     }
 
+    #[Free]
     in _device fn cuMemGetAddressRange_v2(base: *mut CUdeviceptr, bytes: *mut usize, address: CUdeviceptr) {
         const NOT_FOUND: Status = 500;
         let (start, block) = around(address).ok_or(NOT_FOUND)?;
@@ -271,109 +247,24 @@ driver! {
         Ok(())
     }
 
+    #[Free]
     fn cuPointerGetAttribute(value: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
-        use CUpointer_attribute_enum as A;
-        let (_, Block { kind, device, .. }) = around(address).ok_or(INVALID_VALUE)?;
-        let on_device = matches!(kind, Kind::Device | Kind::Managed);
         // SAFETY: the caller has room for the attribute, whose size goes with its name.
-        unsafe {
-            match attribute {
-                A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => value.cast::<u32>().write(1 + u32::from(on_device)),
-                A::CU_POINTER_ATTRIBUTE_IS_MANAGED => value.cast::<u32>().write((kind == Kind::Managed).into()),
-                A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => value.cast::<c_int>().write(device.max(0)),
-                A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => value.cast::<u64>().write(address),
-                A::CU_POINTER_ATTRIBUTE_HOST_POINTER if kind != Kind::Device => value.cast::<u64>().write(address),
-                _ => return Err(INVALID_VALUE),
-            }
-        }
-        Ok(())
+        unsafe { put_attribute(value, attribute, around(address).ok_or(INVALID_VALUE)?, address) }
     }
 
-    in _device fn cuMemcpy(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
-        now(run(to, from, bytes)?)
-    }
-
-    in device fn cuMemcpyAsync(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) {
-        enqueue(device, stream, run(to, from, bytes)?)
-    }
-
-    in _device fn cuMemcpyPeer(
-        to: CUdeviceptr,
-        _to_context: CUcontext,
-        from: CUdeviceptr,
-        _from_context: CUcontext,
-        bytes: usize,
+    // Memory that the driver does not know is no error here.
+    #[Free]
+    fn cuPointerGetAttributes(
+        count: c_uint,
+        attributes: *mut CUpointer_attribute,
+        values: *mut *mut c_void,
+        address: CUdeviceptr,
     ) {
-        now(run(to, from, bytes)?)
-    }
-
-    in device fn cuMemcpyPeerAsync(
-        to: CUdeviceptr,
-        _to_context: CUcontext,
-        from: CUdeviceptr,
-        _from_context: CUcontext,
-        bytes: usize,
-        stream: CUstream,
-    ) {
-        enqueue(device, stream, run(to, from, bytes)?)
-    }
-
-    in _device fn cuMemcpy2DUnaligned_v2(copy: *const CUDA_MEMCPY2D) {
-        // SAFETY: the caller's structure.
-        now(unsafe { plane(copy) }?)
-    }
-
-    in device fn cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream) {
-        // SAFETY: the caller's structure.
-        enqueue(device, stream, unsafe { plane(copy) }?)
-    }
-
-    in _device fn cuMemcpy3D_v2(copy: *const CUDA_MEMCPY3D) {
-        // SAFETY: the caller's structure.
-        now(unsafe { volume(copy) }?)
-    }
-
-    in device fn cuMemcpy3DAsync_v2(copy: *const CUDA_MEMCPY3D, stream: CUstream) {
-        // SAFETY: the caller's structure.
-        enqueue(device, stream, unsafe { volume(copy) }?)
-    }
-
-    in _device fn cuMemsetD8_v2(to: CUdeviceptr, value: c_uchar, count: usize) {
-        now(fill(to, 0, &[value], count, 1)?)
-    }
-
-    in _device fn cuMemsetD16_v2(to: CUdeviceptr, value: c_ushort, count: usize) {
-        now(fill(to, 0, &value.to_ne_bytes(), count, 1)?)
-    }
-
-    in _device fn cuMemsetD32_v2(to: CUdeviceptr, value: c_uint, count: usize) {
-        now(fill(to, 0, &value.to_ne_bytes(), count, 1)?)
-    }
-
-    in device fn cuMemsetD8Async(to: CUdeviceptr, value: c_uchar, count: usize, stream: CUstream) {
-        enqueue(device, stream, fill(to, 0, &[value], count, 1)?)
-    }
-
-    in device fn cuMemsetD16Async(to: CUdeviceptr, value: c_ushort, count: usize, stream: CUstream) {
-        enqueue(device, stream, fill(to, 0, &value.to_ne_bytes(), count, 1)?)
-    }
-
-    in device fn cuMemsetD32Async(to: CUdeviceptr, value: c_uint, count: usize, stream: CUstream) {
-        enqueue(device, stream, fill(to, 0, &value.to_ne_bytes(), count, 1)?)
-    }
-
-    in _device fn cuMemsetD2D8_v2(to: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, rows: usize) {
-        now(fill(to, pitch, &[value], width, rows)?)
-    }
-
-    in device fn cuMemsetD2D8Async(
-        to: CUdeviceptr,
-        pitch: usize,
-        value: c_uchar,
-        width: usize,
-        rows: usize,
-        stream: CUstream,
-    ) {
-        enqueue(device, stream, fill(to, pitch, &[value], width, rows)?)
+        let Some(found) = around(address) else { return Ok(()) };
+        // SAFETY: the caller has as many of both as it says, with room for each attribute.
+        (0..count as usize).try_for_each(|at| unsafe {
+            put_attribute(*values.add(at), *attributes.add(at), found, address)
+        })
     }
 }

@@ -1,10 +1,14 @@
 //! Streams, each with a thread, and events.
 
-use crate::{INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, Outcome, Status, driver};
+use crate::{
+    INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, Outcome, Status,
+    capture::{self, Work, is_built_in},
+    context, driver, exports,
+};
 use cudarc::driver::sys::*;
 use std::{
     collections::{BTreeMap, VecDeque},
-    ffi::{c_int, c_uint, c_ulonglong, c_void},
+    ffi::{c_int, c_uint, c_void},
     ptr::{with_exposed_provenance, without_provenance_mut},
     sync::{
         Arc, Condvar, Mutex,
@@ -14,20 +18,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Work of a stream. A graph runs it again and again.
-pub(crate) type Work = Box<dyn Fn() + Send + Sync>;
-
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Arc<Work>>,
     /// Work that is waiting or running.
     pending: usize,
-    captured: Option<Vec<Arc<Work>>>,
     destroyed: bool,
 }
 
-struct Stream {
-    device: c_int,
+pub(crate) struct Stream {
+    pub(crate) device: c_int,
     flags: c_uint,
     priority: c_int,
     queue: Mutex<Queue>,
@@ -35,12 +35,12 @@ struct Stream {
 }
 
 impl Stream {
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.flags == 0
+    }
+
     fn push(&self, work: Arc<Work>) {
         let mut queue = self.queue.lock().unwrap();
-        if let Some(captured) = &mut queue.captured {
-            captured.push(work);
-            return;
-        }
         queue.waiting.push_back(work);
         queue.pending += 1;
         self.changed.notify_all();
@@ -85,41 +85,50 @@ struct Event {
 }
 
 impl Event {
+    /// Notes that it was recorded once more.
+    fn record(&self) -> u64 {
+        let mut moment = self.moment.lock().unwrap();
+        moment.recorded += 1;
+        moment.recorded
+    }
+
+    fn reach(&self, count: u64) {
+        let mut moment = self.moment.lock().unwrap();
+        (moment.reached, moment.time) = (count, Some(Instant::now()));
+        self.changed.notify_all();
+    }
+
     fn wait(&self, count: u64) {
         let moment = self.moment.lock().unwrap();
         drop(self.changed.wait_while(moment, |moment| moment.reached < count).unwrap());
     }
 }
 
-type Graph = Vec<Arc<Work>>;
-
 /// The objects of handles, which are never used twice. The first are CUDA's own streams.
-struct Handles<T>(Mutex<BTreeMap<usize, Arc<T>>>);
+pub(crate) struct Handles<T>(Mutex<BTreeMap<usize, Arc<T>>>);
 
 static NEXT: AtomicUsize = AtomicUsize::new(0x1_0000);
-static STREAMS: Handles<Stream> = Handles(Mutex::new(BTreeMap::new()));
-static EVENTS: Handles<Event> = Handles(Mutex::new(BTreeMap::new()));
-static GRAPHS: Handles<Graph> = Handles(Mutex::new(BTreeMap::new()));
+pub(crate) static STREAMS: Handles<Stream> = Handles::none();
+static EVENTS: Handles<Event> = Handles::none();
 
 impl<T> Handles<T> {
-    fn insert<H>(&self, thing: Arc<T>) -> *mut H {
+    pub(crate) const fn none() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    pub(crate) fn insert<H>(&self, thing: Arc<T>) -> *mut H {
         let handle = NEXT.fetch_add(16, Ordering::Relaxed);
         self.0.lock().unwrap().insert(handle, thing);
         without_provenance_mut(handle)
     }
 
-    fn get<H>(&self, handle: *mut H) -> Result<Arc<T>, Status> {
+    pub(crate) fn get<H>(&self, handle: *mut H) -> Result<Arc<T>, Status> {
         self.0.lock().unwrap().get(&handle.addr()).cloned().ok_or(INVALID_HANDLE)
     }
 
-    fn remove<H>(&self, handle: *mut H) -> Result<Arc<T>, Status> {
+    pub(crate) fn remove<H>(&self, handle: *mut H) -> Result<Arc<T>, Status> {
         self.0.lock().unwrap().remove(&handle.addr()).ok_or(INVALID_HANDLE)
     }
-}
-
-/// The null stream, also by its other name, and the one of each thread.
-fn is_built_in(stream: CUstream) -> bool {
-    stream.addr() <= 2
 }
 
 /// Does work on the null stream, which waits for nothing here: the tests' streams do not wait for it either.
@@ -133,16 +142,29 @@ pub(crate) fn enqueue(device: c_int, stream: CUstream, work: Work) -> Outcome {
     if is_built_in(stream) {
         return now(work);
     }
-    let stream = STREAMS.get(stream)?;
     // The driver lets copies of one device run on a stream of another; the tests should not need it.
-    if stream.device != device {
+    if STREAMS.get(stream)?.device != device {
         return Err(INVALID_HANDLE);
     }
-    stream.push(Arc::new(work));
+    push(stream, Arc::new(work))
+}
+
+/// Enqueues work on a stream, or adds it to the stream's capture.
+pub(crate) fn push(stream: CUstream, work: Arc<Work>) -> Outcome {
+    let found = STREAMS.get(stream)?;
+    if let Some(work) = capture::take(stream, work)? {
+        found.push(work);
+    }
     Ok(())
 }
 
+/// The streams of a device.
+fn all(device: c_int) -> Vec<Arc<Stream>> {
+    STREAMS.0.lock().unwrap().values().filter(|stream| stream.device == device).cloned().collect()
+}
+
 driver! {
+    #[Free]
     in device fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int) {
         if flags > 1 {
             return Err(INVALID_VALUE);
@@ -156,6 +178,7 @@ driver! {
         Ok(())
     }
 
+    #[State(stream)]
     in _device fn cuStreamDestroy_v2(stream: CUstream) {
         let stream = STREAMS.remove(stream)?;
         stream.queue.lock().unwrap().destroyed = true;
@@ -163,6 +186,7 @@ driver! {
         Ok(())
     }
 
+    #[State(stream)]
     in _device fn cuStreamQuery(stream: CUstream) {
         if is_built_in(stream) {
             return Ok(());
@@ -170,6 +194,7 @@ driver! {
         if STREAMS.get(stream)?.queue.lock().unwrap().pending > 0 { Err(NOT_READY) } else { Ok(()) }
     }
 
+    #[State(stream)]
     in _device fn cuStreamSynchronize(stream: CUstream) {
         if !is_built_in(stream) {
             STREAMS.get(stream)?.drain();
@@ -177,33 +202,41 @@ driver! {
         Ok(())
     }
 
+    #[Context]
     in device fn cuCtxSynchronize() {
-        let streams: Vec<_> = STREAMS.0.lock().unwrap().values().cloned().collect();
-        streams.iter().filter(|stream| stream.device == device).for_each(|stream| stream.drain());
+        all(device).iter().for_each(|stream| stream.drain());
         Ok(())
     }
 
+    #[Free]
     in _device fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) {
         // SAFETY: the caller has room.
         unsafe { flags.write(STREAMS.get(stream)?.flags) };
         Ok(())
     }
 
+    #[Free]
     in _device fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
         // SAFETY: the caller has room.
         unsafe { priority.write(STREAMS.get(stream)?.priority) };
         Ok(())
     }
 
+    #[On(stream)]
     in device fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint) {
         if flags != 0 {
             return Err(INVALID_VALUE);
         }
-        let event = EVENTS.get(event)?;
-        let count = event.moment.lock().unwrap().recorded;
-        enqueue(device, stream, Box::new(move || event.wait(count)))
+        let found = EVENTS.get(event)?;
+        let is_blocking = !is_built_in(stream) && STREAMS.get(stream)?.is_blocking();
+        if capture::wait(stream, device, is_blocking, event)? {
+            return Ok(());
+        }
+        let count = found.moment.lock().unwrap().recorded;
+        enqueue(device, stream, Box::new(move || found.wait(count)))
     }
 
+    #[Never(stream)]
     in device fn cuStreamAddCallback(
         stream: CUstream,
         callback: CUstreamCallback,
@@ -219,6 +252,7 @@ driver! {
         }))
     }
 
+    #[On(stream)]
     in device fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, data: *mut c_void) {
         let (function, data) = (function.ok_or(INVALID_VALUE)?, data.expose_provenance());
         // SAFETY: the caller's function and data.
@@ -227,6 +261,7 @@ driver! {
         }))
     }
 
+    #[On(stream)]
     in device fn cuStreamWaitValue32_v2(stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) {
         if flags != 0 {
             return Err(NOT_SUPPORTED);
@@ -240,6 +275,7 @@ driver! {
         }))
     }
 
+    #[On(stream)]
     in device fn cuStreamWriteValue32_v2(stream: CUstream, address: CUdeviceptr, value: u32, _flags: c_uint) {
         enqueue(device, stream, Box::new(move || {
             // SAFETY: as above.
@@ -247,60 +283,7 @@ driver! {
         }))
     }
 
-    in _device fn cuStreamBeginCapture_v2(stream: CUstream, _mode: CUstreamCaptureMode) {
-        STREAMS.get(stream)?.queue.lock().unwrap().captured = Some(Vec::new());
-        Ok(())
-    }
-
-    in _device fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
-        const UNMATCHED: Status = 903;
-        let captured = STREAMS.get(stream)?.queue.lock().unwrap().captured.take().ok_or(UNMATCHED)?;
-        // SAFETY: the caller has room.
-        unsafe { graph.write(GRAPHS.insert(Arc::new(captured))) };
-        Ok(())
-    }
-
-    fn cuThreadExchangeStreamCaptureMode(_mode: *mut CUstreamCaptureMode) {
-        // No function of this driver minds a capture.
-        Ok(())
-    }
-
-    in _device fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus) {
-        use CUstreamCaptureStatus_enum as S;
-        let active = !is_built_in(stream) && STREAMS.get(stream)?.queue.lock().unwrap().captured.is_some();
-        let found = if active { S::CU_STREAM_CAPTURE_STATUS_ACTIVE } else { S::CU_STREAM_CAPTURE_STATUS_NONE };
-        // SAFETY: the caller has room.
-        unsafe { status.write(found) };
-        Ok(())
-    }
-
-    in _device fn cuGraphInstantiateWithFlags(
-        executable: *mut CUgraphExec,
-        graph: CUgraph,
-        flags: c_ulonglong,
-    ) {
-        if flags != 0 {
-            return Err(INVALID_VALUE);
-        }
-        // SAFETY: the caller has room.
-        unsafe { executable.write(GRAPHS.insert(GRAPHS.get(graph)?)) };
-        Ok(())
-    }
-
-    in _device fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream) {
-        let (graph, stream) = (GRAPHS.get(executable)?, STREAMS.get(stream)?);
-        graph.iter().for_each(|work| stream.push(Arc::clone(work)));
-        Ok(())
-    }
-
-    in _device fn cuGraphExecDestroy(executable: CUgraphExec) {
-        GRAPHS.remove(executable).map(drop)
-    }
-
-    in _device fn cuGraphDestroy(graph: CUgraph) {
-        GRAPHS.remove(graph).map(drop)
-    }
-
+    #[Free]
     in _device fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
         const FOR_OTHERS: c_uint = 4;
         const NO_TIME: c_uint = 2;
@@ -313,30 +296,29 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in _device fn cuEventDestroy_v2(event: CUevent) {
         EVENTS.remove(event).map(drop)
     }
 
+    #[On(stream)]
     in device fn cuEventRecord(event: CUevent, stream: CUstream) {
-        let event = EVENTS.get(event)?;
-        let count = {
-            let mut moment = event.moment.lock().unwrap();
-            moment.recorded += 1;
-            moment.recorded
-        };
-        enqueue(device, stream, Box::new(move || {
-            let mut moment = event.moment.lock().unwrap();
-            (moment.reached, moment.time) = (count, Some(Instant::now()));
-            event.changed.notify_all();
-        }))
+        let found = EVENTS.get(event)?;
+        if capture::record(event, stream)? {
+            return Ok(());
+        }
+        let count = found.record();
+        enqueue(device, stream, Box::new(move || found.reach(count)))
     }
 
+    #[Reached(event)]
     in _device fn cuEventQuery(event: CUevent) {
         let event = EVENTS.get(event)?;
         let moment = event.moment.lock().unwrap();
         if moment.reached < moment.recorded { Err(NOT_READY) } else { Ok(()) }
     }
 
+    #[Reached(event)]
     in _device fn cuEventSynchronize(event: CUevent) {
         let event = EVENTS.get(event)?;
         let count = event.moment.lock().unwrap().recorded;
@@ -344,6 +326,7 @@ driver! {
         Ok(())
     }
 
+    #[Unsafe]
     in _device fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {
         const NO_TIME: c_uint = 2;
         let time = |event: CUevent| {
@@ -358,6 +341,25 @@ driver! {
         let (start, end) = (time(start)?, time(end)?);
         // SAFETY: the caller has room.
         unsafe { milliseconds.write(end.saturating_duration_since(start).as_secs_f32() * 1000.0) };
+        Ok(())
+    }
+}
+
+// Newer than the bindings.
+exports! {
+    // After the work of all streams of the context.
+    #[Context]
+    fn cuCtxRecordEvent(context: CUcontext, event: CUevent) {
+        let event = EVENTS.get(event)?;
+        let (count, streams) = (event.record(), all(context::device_of(context)?));
+        let left = Arc::new(AtomicUsize::new(streams.len() + 1));
+        let reach = move || {
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                event.reach(count);
+            }
+        };
+        streams.iter().for_each(|stream| stream.push(Arc::new(Box::new(reach.clone()))));
+        reach();
         Ok(())
     }
 }
