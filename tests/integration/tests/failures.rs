@@ -271,6 +271,12 @@ fn a_wait_that_the_driver_refuses_fails_no_work() {
             7
         });
         assert_eq!((scoped.unwrap(), out.to_vec()), (7, vec![1; LEN]));
+        // Nor is the device waited for instead, which would end the capture of a stream that refuses.
+        let waits = raw.host().counters().synchronizations;
+        let kind = ErrorKind::Unsupported { what: "a captured stream" };
+        raw.host().inject(Injection::next(Operation::Synchronize, kind.clone()));
+        assert_eq!(stream.synchronize().unwrap_err().kind(), &kind);
+        assert_eq!(raw.host().counters().synchronizations, waits + 1);
         stream.synchronize().unwrap();
         assert!(device.take_errors().is_empty());
     }

@@ -191,13 +191,13 @@ impl<B: Backend> Timeline<B> {
             }
             Err(error) => {
                 // Either the work has failed and is over, or the wait itself has failed; then the whole device is
-                // queried.
+                // queried. A refusal is left at that: the device would be waited for beside the capture which is in the way.
                 let failed = ends_the_work(&error);
                 if failed {
                     self.note_fault(covers, &error);
                 }
                 // Law 8: memory that may still be written is not given back.
-                let done = failed || self.context.raw.synchronize().is_ok();
+                let done = failed || (!is_unsupported(&error) && self.context.raw.synchronize().is_ok());
                 if done {
                     self.note_complete(covers);
                 }
