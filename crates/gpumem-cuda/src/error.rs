@@ -36,6 +36,7 @@ impl Status {
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Self = Self(900);
     pub(crate) const STREAM_CAPTURE_IMPLICIT: Self = Self(906);
 
     #[inline]
@@ -92,7 +93,7 @@ impl Status {
             }
             Self::NOT_READY => ErrorKind::NotReady,
             Self::NOT_SUPPORTED => ErrorKind::Unsupported { what: "this call (CUDA_ERROR_NOT_SUPPORTED)" },
-            Status(900 | 906) => {
+            Self::STREAM_CAPTURE_UNSUPPORTED | Self::STREAM_CAPTURE_IMPLICIT => {
                 ErrorKind::Unsupported { what: "this call while a stream is being captured" }
             }
             Status(code) => ErrorKind::Driver { code: code as i32, name: self.name() },
@@ -142,6 +143,7 @@ mod tests {
             (Status::PEER_ACCESS_NOT_ENABLED, CUresult::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED),
             (Status::HOST_MEMORY_ALREADY_REGISTERED, CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
             (Status::NOT_SUPPORTED, CUresult::CUDA_ERROR_NOT_SUPPORTED),
+            (Status::STREAM_CAPTURE_UNSUPPORTED, CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
             (Status::STREAM_CAPTURE_IMPLICIT, CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT),
         ] {
             assert_eq!(ours.0, theirs as u32);

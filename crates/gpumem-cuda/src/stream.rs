@@ -5,7 +5,7 @@ use crate::{
     error::Status,
 };
 use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags};
-use gpumem_core::{Error, Result, StreamKind, StreamOptions};
+use gpumem_core::{Error, Result, Stream, StreamKind, StreamOptions};
 use std::{
     cell::Cell,
     ptr::{null_mut, with_exposed_provenance_mut},
@@ -62,6 +62,15 @@ impl CudaStream {
     pub(crate) fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
         let needs_context = AtomicBool::new(raw.addr() <= PER_THREAD);
         Self { owner, raw, owned, is_shared: AtomicBool::new(!owned), needs_context }
+    }
+
+    /// Refuses what a graph cannot have while others capture the stream: the driver would refuse it, and invalidate the capture.
+    #[inline]
+    pub(crate) fn refuse_captured(&self, operation: &'static str) -> Result<()> {
+        match self.is_shared.load(Ordering::Relaxed) && self.is_capturing()? {
+            true => Err(Status::STREAM_CAPTURE_UNSUPPORTED.error(operation)),
+            false => Ok(()),
+        }
     }
 
     /// Calls the driver with the stream's handle, without changing the current context. If the driver needs the

@@ -1,22 +1,23 @@
 //! What CUDA does on a stream.
 
-use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, NAME, copy, error::Status, fill, graph, managed, pack};
+use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, copy, error::Status, fill, graph, managed, pack};
 use cudarc::driver::sys::CUstreamCaptureStatus;
 use gpumem_core::{
-    CopyRegion, Error, ErrorKind, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location,
-    RawStream, Result, Stream, StridedCopy,
+    CopyRegion, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location, RawStream, Result,
+    Stream, StridedCopy,
 };
 use std::{cell::Cell, sync::atomic::Ordering};
 
 // SAFETY: each function is the driver's, and so is its answer.
 unsafe impl Stream<Cuda> for CudaStream {
     fn synchronize(&self) -> Result<()> {
-        let api = self.owner.device.api();
+        self.refuse_captured("cuStreamSynchronize")?;
         // SAFETY: the handle is alive.
-        self.call("cuStreamSynchronize", || unsafe { api.cuStreamSynchronize(self.raw) })
+        self.call("cuStreamSynchronize", || unsafe { self.owner.device.api().cuStreamSynchronize(self.raw) })
     }
 
     fn query(&self) -> Result<bool> {
+        self.refuse_captured("cuStreamQuery")?;
         let (api, is_ready) = (self.owner.device.api(), Cell::new(true));
         self.call("cuStreamQuery", || {
             // SAFETY: the handle is alive.
@@ -64,6 +65,7 @@ unsafe impl Stream<Cuda> for CudaStream {
         const OPERATION: &str = "cuMemPrefetchAsync";
         let device = &self.owner.device;
         managed::needs_concurrent_access(device, OPERATION)?;
+        self.refuse_captured(OPERATION)?;
         let place = managed::place(device, to);
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: the range lies in one live managed buffer, as the caller promises.
@@ -98,10 +100,7 @@ unsafe impl Stream<Cuda> for CudaStream {
         const OPERATION: &str = "cuEventRecord";
         event.owner.check_fresh(OPERATION, "event")?;
         // Who waits for the event would become part of the capture, and what is enqueued there later would not run.
-        if self.is_shared.load(Ordering::Relaxed) && self.is_capturing()? {
-            let what = "work that waits for a stream which another library captures";
-            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
-        }
+        self.refuse_captured(OPERATION)?;
         let api = self.owner.device.api();
         // SAFETY: both handles are alive and of this context.
         self.call(OPERATION, || unsafe { api.cuEventRecord(event.raw, self.raw) })
@@ -110,6 +109,7 @@ unsafe impl Stream<Cuda> for CudaStream {
     fn wait(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuStreamWaitEvent";
         event.owner.check_fresh(OPERATION, "event")?;
+        self.refuse_captured(OPERATION)?;
         let api = self.owner.device.api();
         // SAFETY: both handles are alive; the event may be another device's.
         self.call(OPERATION, || unsafe { api.cuStreamWaitEvent(self.raw, event.raw, 0) })

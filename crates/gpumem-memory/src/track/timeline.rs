@@ -427,21 +427,22 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Ends the timeline: leaves a last event that all its submission indexes resolve to, and returns the driver's
-    /// stream.
-    pub fn end(&self) -> Option<Arc<B::Stream>> {
+    /// stream. Where another library captures the stream there is no such event yet: it is kept, and asked, and `true` is returned.
+    pub fn end(&self) -> (Option<Arc<B::Stream>>, bool) {
         // The last index, its event and the stream go under one lock: a wait finds either the stream or the event.
         let mut queue = self.queue.lock();
         let last = queue.submission;
         // Only if a thread may still wait for it: a mark takes an event.
         let needs_mark = !self.is_complete(last) && !self.is_stale() && queue.event_for(last).is_none();
         let failed = needs_mark.then(|| self.record(&mut queue).err()).flatten();
-        let raw = queue.raw.take();
+        let is_kept = failed.as_ref().is_some_and(is_unsupported);
+        let raw = if is_kept { queue.raw.clone() } else { queue.raw.take() };
         drop(queue);
         if let Some(error) = failed {
-            // A wait then asks the whole device. A subscriber of tracing may use the stream.
+            // A wait then asks the stream that is kept, or the whole device. A subscriber of tracing may use the stream.
             self.context.errors.push(error.in_operation("drop of a stream"));
         }
-        raw
+        (raw, is_kept)
     }
 
     /// Returns whether the work is known to be done.

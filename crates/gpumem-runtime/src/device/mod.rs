@@ -332,7 +332,7 @@ impl<B: Backend> Drop for DeviceShared<B> {
         self.kept.clear();
         drop(self.first.take());
         if let Some(timeline) = self.default.get_mut().take()
-            && let Some(raw) = timeline.end()
+            && let (Some(raw), _) = timeline.end()
         {
             self.core.deferred_frees.add(DeferredFree::Stream(raw), timeline.generation);
         }

@@ -299,7 +299,8 @@ impl<B: Backend> Drop for Inner<B> {
             }
             return;
         }
-        if let Some(raw) = self.timeline.end() {
+        let (raw, is_kept) = self.timeline.end();
+        if let Some(raw) = raw {
             core.deferred_frees.add(DeferredFree::Stream(raw), self.timeline.generation);
         }
         if let Some(owner) = self.owner.take() {
@@ -312,7 +313,9 @@ impl<B: Backend> Drop for Inner<B> {
                     gpumem_core::tell!(error: "the owner of a foreign stream is leaked: its last use may not be over")
                 }
             };
-            if let Err(error) = self.timeline.when_done("drop of a stream", end) {
+            if is_kept {
+                gpumem_core::tell!(error: "the owner of a foreign stream that is captured is leaked");
+            } else if let Err(error) = self.timeline.when_done("drop of a stream", end) {
                 gpumem_core::tell!(error: %error, "the owner of a foreign stream is leaked");
             }
         }
