@@ -31,8 +31,13 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     /// As for [`synchronize`](Self::synchronize). Work that is not done is `Ok(false)` and no error.
     fn query(&self) -> Result<bool>;
 
-    /// The driver's handle.
+    /// The driver's handle, for others: they may capture the stream from now on.
     fn raw(&self) -> RawStream;
+
+    /// The driver's handle, for a call that leaves the stream as it is. By default that of [`raw`](Self::raw).
+    fn lent(&self) -> RawStream {
+        self.raw()
+    }
 
     /// Destroys a stream that [`create_stream`](crate::DriverDevice::create_stream) made; one that was wrapped is only
     /// forgotten. Work that is still enqueued runs to its end. Dropping a stream instead does the same and keeps errors

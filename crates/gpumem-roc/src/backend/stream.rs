@@ -36,6 +36,10 @@ unsafe impl Stream<Roc> for RocStream {
     fn raw(&self) -> RawStream {
         // Relaxed: who captures the stream got the handle from here, and orders itself with those that use the stream meanwhile.
         self.is_shared.store(true, Ordering::Relaxed);
+        self.lent()
+    }
+
+    fn lent(&self) -> RawStream {
         RawStream(self.raw.expose_provenance() as u64)
     }
 

@@ -160,6 +160,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         fn synchronize() -> Result<()>;
         fn query() -> Result<bool>;
         fn raw() -> RawStream;
+        fn lent() -> RawStream;
         fn is_capturing() -> Result<bool>;
         fn captured_node() -> Result<GraphNode>;
         fn record(event: &AnyEvent as same) -> Result<()>;
