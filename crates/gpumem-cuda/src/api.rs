@@ -93,6 +93,7 @@ functions! {
         fn cuMemFree_v2(address: CUdeviceptr);
         #[relaxed]
         fn cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint);
+        #[relaxed]
         fn cuMemAdvise(address: CUdeviceptr, bytes: usize, advice: CUmem_advise, device: CUdevice);
         fn cuMemPrefetchAsync(address: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream);
         #[relaxed]

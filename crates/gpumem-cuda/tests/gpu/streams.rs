@@ -138,9 +138,12 @@ fn capturing(lab: &Lab) -> Result<(), Skip> {
     let error = stream.synchronize().unwrap_err();
     assert!(matches!(error.kind(), gpumem_core::ErrorKind::Unsupported { .. }), "{error}");
     let mut graph = null_mut();
-    // SAFETY: ends the capture that was begun. The wait has spoilt it, so there is no graph.
-    let _ = unsafe { sys::cuStreamEndCapture(handle(&stream), &mut graph) };
-    assert!(graph.is_null() && !stream.is_capturing().unwrap());
+    // SAFETY: ends the capture that was begun, which the refused wait has left alone, and destroys its graph.
+    unsafe {
+        sys::cuStreamEndCapture(handle(&stream), &mut graph).result().unwrap();
+        sys::cuGraphDestroy(graph).result().unwrap();
+    }
+    assert!(!stream.is_capturing().unwrap());
     work_on(lab, &stream);
     Ok(())
 }

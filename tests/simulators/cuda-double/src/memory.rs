@@ -164,7 +164,7 @@ driver! {
         Ok(())
     }
 
-    #[Free]
+    #[Unsafe]
     in _device fn cuMemAdvise(address: CUdeviceptr, bytes: usize, _advice: CUmem_advise, _device: CUdevice) {
         check(address, bytes)
     }
