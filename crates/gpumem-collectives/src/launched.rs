@@ -33,9 +33,9 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument), with what was looked for, for variables that are missing,
-    /// malformed or contradict each other; [`Load`](ErrorKind::Load) if MPI is needed and cannot be used;
-    /// [`Unsupported`](ErrorKind::Unsupported) for several processes of another launcher on devices of the host; otherwise as
-    /// [`join`](Self::join).
+    /// malformed or contradict each other, and for `NCCL_COMM_ID` with NCCL 2.14 to 2.21, which make another identity of it in
+    /// each process; [`Load`](ErrorKind::Load) if MPI is needed and cannot be used; [`Unsupported`](ErrorKind::Unsupported) for
+    /// several processes of another launcher on devices of the host; otherwise as [`join`](Self::join).
     pub fn from_environment(device: &Device<B>) -> Result<Self> {
         Self::from_environment_with(device, &Options::default())
     }

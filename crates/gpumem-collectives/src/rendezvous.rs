@@ -69,20 +69,28 @@ impl Rendezvous {
         ))
     }
 
-    /// The identity, which `make` makes on rank 0. Waits for the other ranks, so long at most.
+    /// The identity, which `make` makes on rank 0, or on each. Waits for the other ranks, so long at most.
     pub(crate) fn identity(
         &self,
         process: &ProcessRank,
         timeout: Duration,
-        make: impl FnOnce() -> Result<CommunicatorId>,
+        make: impl Fn() -> Result<CommunicatorId>,
         by_mpi: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<CommunicatorId> {
         let is_first = process.rank == 0;
         let until = Deadline::after(timeout);
         match self {
             Self::Given(id) => Ok(*id),
-            // On every rank: the library makes the same one of the address.
-            Self::Same => make(),
+            // On every rank: the library makes the same one of the address. NCCL 2.14 to 2.21 put a random number beside it,
+            // and each rank would wait for the others in a communicator of its own.
+            Self::Same => {
+                let id = make()?;
+                if process.size > 1 && make()? != id {
+                    let why = "NCCL_COMM_ID gives each rank another identity with this library";
+                    return Err(refused(why, "NCCL 2.14 to 2.21 add a random number to the address"));
+                }
+                Ok(id)
+            }
             Self::Mpi => {
                 let mut bytes = if is_first { make()?.to_bytes() } else { [0; CommunicatorId::LEN] };
                 by_mpi(&mut bytes)?;
@@ -257,6 +265,20 @@ mod tests {
         let stale =
             file.identity(&process(0, 3, false), Duration::ZERO, || Ok(CommunicatorId::new()), |_| Ok(()));
         assert!(stale.unwrap_err().to_string().contains("earlier run"));
+    }
+
+    #[test]
+    fn an_address_serves_if_the_library_makes_one_identity_of_it() {
+        let get = |size, make: &dyn Fn() -> Result<CommunicatorId>| {
+            Rendezvous::Same.identity(&process(0, size, false), Duration::ZERO, make, |_| Ok(()))
+        };
+        let id = CommunicatorId::new();
+        assert_eq!(get(2, &|| Ok(id)).unwrap(), id);
+        let another = || Ok(CommunicatorId::new());
+        assert!(get(1, &another).is_ok());
+        let refused = get(2, &another).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::InvalidArgument { .. }), "{refused}");
+        assert!(refused.to_string().contains("NCCL_COMM_ID"), "{refused}");
     }
 
     #[test]
