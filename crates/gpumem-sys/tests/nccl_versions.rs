@@ -6,8 +6,7 @@
 mod mock;
 
 use gpumem_sys::nccl::{
-    Config, Engine, Environment, Failure, Field, Library, LoadError, MissingSymbol, Places, Refusal, Version,
-    load, ncclResult_t,
+    Engine, Environment, Failure, Library, LoadError, MissingSymbol, Places, Refusal, load, ncclResult_t,
 };
 use std::{
     path::{Path, PathBuf},
@@ -32,22 +31,23 @@ fn one_table_serves_nccl_and_rccl() {
         assert_eq!((library.version.to_string().as_str(), library.engine), (version, engine));
         assert_eq!(library.path, path);
         // SAFETY: the mock's functions take anything.
-        let split = unsafe { library.ncclCommSplit(null_mut(), 0, 0, null_mut(), null_mut()) };
+        let revoked = unsafe { library.ncclCommRevoke(null_mut(), 0) };
         // SAFETY: as above.
         let all_to_all =
             unsafe { library.rccl.ncclAllToAll(null_mut(), null_mut(), 0, ncclInt8, null_mut(), null_mut()) };
-        if engine == Engine::Rccl {
-            assert_eq!(split, Err(MissingSymbol("ncclCommSplit")));
-            let refused = library.check(split).unwrap_err();
-            let since = Some(Version::new(2, 18, 1));
+        if version == "2.32.3" {
+            assert_eq!(revoked, Ok(ncclResult_t::ncclInvalidUsage));
+        } else {
+            assert_eq!(revoked, Err(MissingSymbol("ncclCommRevoke")));
+            let refused = library.check(revoked).unwrap_err();
             assert_eq!(
-                refused,
-                Failure::Unsupported { what: "ncclCommSplit", version: Version::new(2, 13, 4), since }
+                refused.to_string(),
+                format!("ncclCommRevoke is missing in {version}; NCCL has it since 2.28.7")
             );
-            assert_eq!(refused.to_string(), "ncclCommSplit is missing in 2.13.4; NCCL has it since 2.18.1");
+        }
+        if engine == Engine::Rccl {
             assert_eq!(all_to_all, Ok(ncclResult_t::ncclRemoteError));
         } else {
-            assert_eq!(split, Ok(ncclResult_t::ncclInvalidUsage));
             let refused = library.check(all_to_all).unwrap_err();
             assert_eq!(
                 refused,
@@ -79,25 +79,6 @@ fn identities_go_by_value_and_results_are_errors_with_the_librarys_words() {
         (ncclResult_t(99), "a result that this mock does not know: what was last")
     );
     assert_eq!(communicator.addr(), 0x1234);
-}
-
-#[test]
-fn the_configuration_is_that_of_the_version() {
-    for version in ["2.18.3", "2.32.3"] {
-        let nccl = named(Engine::Nccl, &library("config", version)).unwrap();
-        let id = nccl.unique_id().unwrap();
-        let mut config = Config::new(nccl.version).unwrap();
-        config.set(Field::Blocking, 0).unwrap();
-        let mut communicator = null_mut();
-        // SAFETY: the mock's function takes a configuration of its version.
-        let outcome =
-            unsafe { nccl.ncclCommInitRankConfig(&mut communicator, 1, id, 0, config.as_mut_ptr()) };
-        assert_eq!(outcome, Ok(ncclResult_t::ncclInProgress), "{version}");
-        assert_eq!(communicator.addr(), 0x5678);
-        assert_eq!(config.set(Field::LaunchOrderImplicit, 1).is_ok(), version == "2.32.3");
-    }
-    let rccl = named(Engine::Rccl, &library("config", "2.13.4")).unwrap();
-    assert!(matches!(Config::new(rccl.version), Err(Failure::Unsupported { what: "ncclConfig_t", .. })));
 }
 
 /// The one refusal of a library that a variable names.

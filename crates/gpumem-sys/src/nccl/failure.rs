@@ -9,7 +9,7 @@ pub enum Failure {
     /// The library is too old for it, or built without it.
     #[error("{what} is missing in {version}{}", has_since(*since))]
     Unsupported {
-        /// A function, a structure or a field of one.
+        /// The function.
         what: &'static str,
         /// The version of NCCL's interface that the library has.
         version: Version,

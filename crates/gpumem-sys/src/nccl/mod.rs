@@ -4,7 +4,7 @@
 //!   Each function is looked up for itself: one that is missing is an error of its call, so that an older library still
 //!   serves for everything else. [`Rccl`] has the few functions that only AMD's library has.
 //! * Streams and events are plain pointers: CUDA's or HIP's, as the library is.
-//! * Which version has which function, field and type is in [`Version`], [`Field`] and [`Config`].
+//! * Which version has which function is in [`Version::since`].
 //! * [`load`] takes the copy that the process has loaded already, if there is one: that of PyTorch or CuPy.
 //!
 //! ```no_run
@@ -19,7 +19,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 mod bindings;
-mod config;
 mod failure;
 mod library;
 mod process;
@@ -29,7 +28,6 @@ mod version;
 
 pub use crate::{Attempt, LoadError, MissingSymbol, Refusal};
 pub use bindings::*;
-pub use config::{Config, Field, UNSET};
 pub use failure::{Failure, name};
 pub use library::{Library, load};
 pub use rccl::Rccl;

@@ -7,6 +7,5 @@ functions! {
     /// Functions that RCCL (`librccl`) has and NCCL does not. NCCL's `ncclAlltoAll` is spelled otherwise.
     Rccl {
         fn ncclAllToAll(sendbuff: *const c_void, recvbuff: *mut c_void, count: usize, datatype: ncclDataType_t, comm: ncclComm_t, stream: cudaStream_t) -> ncclResult_t;
-        fn ncclAllToAllv(sendbuff: *const c_void, sendcounts: *const usize, sdispls: *const usize, recvbuff: *mut c_void, recvcounts: *const usize, rdispls: *const usize, datatype: ncclDataType_t, comm: ncclComm_t, stream: cudaStream_t) -> ncclResult_t;
     }
 }

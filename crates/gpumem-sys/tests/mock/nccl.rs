@@ -68,41 +68,9 @@ unsafe extern "C" fn ncclCommInitRank(communicator: *mut usize, ranks: c_int, id
     0
 }
 
-/// Takes the configuration of its own version only: its size, the magic number and the version, and then does not block.
-#[cfg(not(nccl = "2.13.4"))]
+#[cfg(nccl = "2.32.3")]
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ncclCommInitRankConfig(
-    communicator: *mut usize,
-    _: c_int,
-    _: Id,
-    _: c_int,
-    config: *const u8,
-) -> c_int {
-    let size = if cfg!(nccl = "2.17.1") {
-        40
-    } else if cfg!(nccl = "2.18.3") {
-        48
-    } else {
-        120
-    };
-    let number = |offset: usize| unsafe { config.add(offset).cast::<u32>().read() };
-    let right = unsafe { config.cast::<usize>().read() } == size
-        && number(8) == 0xcafe_beef
-        && number(12) == VERSION as u32
-        && number(16) == 0
-        && (20..32).step_by(4).all(|offset| number(offset) == 0x8000_0000)
-        && unsafe { config.add(32).cast::<usize>().read() } == 0;
-    if !right {
-        return 4;
-    }
-    unsafe { communicator.write(0x5678) };
-    // In progress.
-    7
-}
-
-#[cfg(any(nccl = "2.18.3", nccl = "2.32.3"))]
-#[unsafe(no_mangle)]
-extern "C" fn ncclCommSplit(_: *mut c_void, _: c_int, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+extern "C" fn ncclCommRevoke(_: *mut c_void, _: c_int) -> c_int {
     5
 }
 
