@@ -1,6 +1,7 @@
 //! Turns the driver's status codes into this library's errors.
 
 use crate::NAME;
+use cudarc::driver::sys::CUresult;
 use gpumem_core::{Error, ErrorKind, MemoryInfo};
 use std::{
     ffi::{CStr, c_char},
@@ -21,23 +22,29 @@ pub(crate) static ERROR_NAME: OnceLock<GetErrorName> = OnceLock::new();
 pub(crate) struct Status(pub(crate) u32);
 
 impl Status {
-    pub(crate) const SUCCESS: Self = Self(0);
-    pub(crate) const INVALID_VALUE: Self = Self(1);
-    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
-    pub(crate) const DEINITIALIZED: Self = Self(4);
-    pub(crate) const NO_DEVICE: Self = Self(100);
-    pub(crate) const INVALID_CONTEXT: Self = Self(201);
-    pub(crate) const PEER_ACCESS_UNSUPPORTED: Self = Self(217);
-    pub(crate) const OPERATING_SYSTEM: Self = Self(304);
-    pub(crate) const INVALID_HANDLE: Self = Self(400);
-    pub(crate) const NOT_FOUND: Self = Self(500);
-    pub(crate) const NOT_READY: Self = Self(600);
-    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
-    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
-    pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
-    pub(crate) const NOT_SUPPORTED: Self = Self(801);
-    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Self = Self(900);
-    pub(crate) const STREAM_CAPTURE_IMPLICIT: Self = Self(906);
+    pub(crate) const SUCCESS: Self = Self(CUresult::CUDA_SUCCESS as u32);
+    pub(crate) const INVALID_VALUE: Self = Self(CUresult::CUDA_ERROR_INVALID_VALUE as u32);
+    pub(crate) const OUT_OF_MEMORY: Self = Self(CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32);
+    pub(crate) const DEINITIALIZED: Self = Self(CUresult::CUDA_ERROR_DEINITIALIZED as u32);
+    pub(crate) const NO_DEVICE: Self = Self(CUresult::CUDA_ERROR_NO_DEVICE as u32);
+    pub(crate) const INVALID_CONTEXT: Self = Self(CUresult::CUDA_ERROR_INVALID_CONTEXT as u32);
+    pub(crate) const PEER_ACCESS_UNSUPPORTED: Self =
+        Self(CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED as u32);
+    pub(crate) const OPERATING_SYSTEM: Self = Self(CUresult::CUDA_ERROR_OPERATING_SYSTEM as u32);
+    pub(crate) const INVALID_HANDLE: Self = Self(CUresult::CUDA_ERROR_INVALID_HANDLE as u32);
+    pub(crate) const NOT_FOUND: Self = Self(CUresult::CUDA_ERROR_NOT_FOUND as u32);
+    pub(crate) const NOT_READY: Self = Self(CUresult::CUDA_ERROR_NOT_READY as u32);
+    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self =
+        Self(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED as u32);
+    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self =
+        Self(CUresult::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED as u32);
+    pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self =
+        Self(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED as u32);
+    pub(crate) const NOT_SUPPORTED: Self = Self(CUresult::CUDA_ERROR_NOT_SUPPORTED as u32);
+    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Self =
+        Self(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED as u32);
+    pub(crate) const STREAM_CAPTURE_IMPLICIT: Self =
+        Self(CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32);
 
     #[inline]
     pub(crate) fn is_success(self) -> bool {
@@ -115,7 +122,6 @@ impl std::fmt::Display for Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cudarc::driver::sys::CUresult;
 
     #[test]
     fn names_are_those_of_the_driver_where_there_is_one() {
@@ -125,29 +131,6 @@ mod tests {
             assert_eq!(Status(code as u32).name(), expected);
         }
         assert_eq!(Status(12345).name(), "an error without a name");
-    }
-
-    #[test]
-    fn codes_have_the_numbers_of_the_driver() {
-        for (ours, theirs) in [
-            (Status::INVALID_VALUE, CUresult::CUDA_ERROR_INVALID_VALUE),
-            (Status::DEINITIALIZED, CUresult::CUDA_ERROR_DEINITIALIZED),
-            (Status::NO_DEVICE, CUresult::CUDA_ERROR_NO_DEVICE),
-            (Status::INVALID_CONTEXT, CUresult::CUDA_ERROR_INVALID_CONTEXT),
-            (Status::PEER_ACCESS_UNSUPPORTED, CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED),
-            (Status::OPERATING_SYSTEM, CUresult::CUDA_ERROR_OPERATING_SYSTEM),
-            (Status::INVALID_HANDLE, CUresult::CUDA_ERROR_INVALID_HANDLE),
-            (Status::NOT_FOUND, CUresult::CUDA_ERROR_NOT_FOUND),
-            (Status::NOT_READY, CUresult::CUDA_ERROR_NOT_READY),
-            (Status::PEER_ACCESS_ALREADY_ENABLED, CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED),
-            (Status::PEER_ACCESS_NOT_ENABLED, CUresult::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED),
-            (Status::HOST_MEMORY_ALREADY_REGISTERED, CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
-            (Status::NOT_SUPPORTED, CUresult::CUDA_ERROR_NOT_SUPPORTED),
-            (Status::STREAM_CAPTURE_UNSUPPORTED, CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
-            (Status::STREAM_CAPTURE_IMPLICIT, CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT),
-        ] {
-            assert_eq!(ours.0, theirs as u32);
-        }
     }
 
     #[test]

@@ -17,25 +17,26 @@ pub(crate) static HIP: OnceLock<Hip> = OnceLock::new();
 pub(crate) struct Status(u32);
 
 impl Status {
-    pub(crate) const SUCCESS: Self = Self(0);
-    pub(crate) const INVALID_VALUE: Self = Self(1);
-    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
-    pub(crate) const DEINITIALIZED: Self = Self(4);
-    pub(crate) const INVALID_DEVICE_POINTER: Self = Self(17);
-    pub(crate) const NO_DEVICE: Self = Self(100);
-    pub(crate) const INVALID_DEVICE: Self = Self(101);
-    pub(crate) const INVALID_CONTEXT: Self = Self(201);
-    pub(crate) const PEER_ACCESS_UNSUPPORTED: Self = Self(217);
-    pub(crate) const OPERATING_SYSTEM: Self = Self(304);
-    pub(crate) const INVALID_HANDLE: Self = Self(400);
-    pub(crate) const NOT_FOUND: Self = Self(500);
-    pub(crate) const NOT_READY: Self = Self(600);
-    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
-    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
-    pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
-    pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    pub(crate) const SUCCESS: Self = Self(hipError_t::hipSuccess.0);
+    pub(crate) const INVALID_VALUE: Self = Self(hipError_t::hipErrorInvalidValue.0);
+    pub(crate) const OUT_OF_MEMORY: Self = Self(hipError_t::hipErrorOutOfMemory.0);
+    pub(crate) const DEINITIALIZED: Self = Self(hipError_t::hipErrorDeinitialized.0);
+    pub(crate) const INVALID_DEVICE_POINTER: Self = Self(hipError_t::hipErrorInvalidDevicePointer.0);
+    pub(crate) const NO_DEVICE: Self = Self(hipError_t::hipErrorNoDevice.0);
+    pub(crate) const INVALID_DEVICE: Self = Self(hipError_t::hipErrorInvalidDevice.0);
+    pub(crate) const INVALID_CONTEXT: Self = Self(hipError_t::hipErrorInvalidContext.0);
+    pub(crate) const PEER_ACCESS_UNSUPPORTED: Self = Self(hipError_t::hipErrorPeerAccessUnsupported.0);
+    pub(crate) const OPERATING_SYSTEM: Self = Self(hipError_t::hipErrorOperatingSystem.0);
+    pub(crate) const INVALID_HANDLE: Self = Self(hipError_t::hipErrorInvalidHandle.0);
+    pub(crate) const NOT_FOUND: Self = Self(hipError_t::hipErrorNotFound.0);
+    pub(crate) const NOT_READY: Self = Self(hipError_t::hipErrorNotReady.0);
+    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(hipError_t::hipErrorPeerAccessAlreadyEnabled.0);
+    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(hipError_t::hipErrorPeerAccessNotEnabled.0);
+    pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self =
+        Self(hipError_t::hipErrorHostMemoryAlreadyRegistered.0);
+    pub(crate) const NOT_SUPPORTED: Self = Self(hipError_t::hipErrorNotSupported.0);
     /// The HSA runtime below has refused memory.
-    pub(crate) const RUNTIME_MEMORY: Self = Self(1052);
+    pub(crate) const RUNTIME_MEMORY: Self = Self(hipError_t::hipErrorRuntimeMemory.0);
     /// The library has no such function. No code of HIP's.
     pub(crate) const MISSING: Self = Self(u32::MAX);
 
@@ -132,51 +133,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_have_the_numbers_and_names_of_the_headers() {
-        // Names come from HIP, where it can be loaded.
+    fn names_are_those_of_hip_where_there_is_one() {
         let _ = crate::probe::probe();
-        for (ours, theirs, name) in [
-            (Status::SUCCESS, hipError_t::hipSuccess, "hipSuccess"),
-            (Status::INVALID_VALUE, hipError_t::hipErrorInvalidValue, "hipErrorInvalidValue"),
-            (Status::OUT_OF_MEMORY, hipError_t::hipErrorOutOfMemory, "hipErrorOutOfMemory"),
-            (Status::DEINITIALIZED, hipError_t::hipErrorDeinitialized, "hipErrorDeinitialized"),
-            (
-                Status::INVALID_DEVICE_POINTER,
-                hipError_t::hipErrorInvalidDevicePointer,
-                "hipErrorInvalidDevicePointer",
-            ),
-            (Status::NO_DEVICE, hipError_t::hipErrorNoDevice, "hipErrorNoDevice"),
-            (Status::INVALID_DEVICE, hipError_t::hipErrorInvalidDevice, "hipErrorInvalidDevice"),
-            (Status::INVALID_CONTEXT, hipError_t::hipErrorInvalidContext, "hipErrorInvalidContext"),
-            (
-                Status::PEER_ACCESS_UNSUPPORTED,
-                hipError_t::hipErrorPeerAccessUnsupported,
-                "hipErrorPeerAccessUnsupported",
-            ),
-            (Status::OPERATING_SYSTEM, hipError_t::hipErrorOperatingSystem, "hipErrorOperatingSystem"),
-            (Status::INVALID_HANDLE, hipError_t::hipErrorInvalidHandle, "hipErrorInvalidHandle"),
-            (Status::NOT_FOUND, hipError_t::hipErrorNotFound, "hipErrorNotFound"),
-            (Status::NOT_READY, hipError_t::hipErrorNotReady, "hipErrorNotReady"),
-            (
-                Status::PEER_ACCESS_ALREADY_ENABLED,
-                hipError_t::hipErrorPeerAccessAlreadyEnabled,
-                "hipErrorPeerAccessAlreadyEnabled",
-            ),
-            (
-                Status::PEER_ACCESS_NOT_ENABLED,
-                hipError_t::hipErrorPeerAccessNotEnabled,
-                "hipErrorPeerAccessNotEnabled",
-            ),
-            (
-                Status::HOST_MEMORY_ALREADY_REGISTERED,
-                hipError_t::hipErrorHostMemoryAlreadyRegistered,
-                "hipErrorHostMemoryAlreadyRegistered",
-            ),
-            (Status::NOT_SUPPORTED, hipError_t::hipErrorNotSupported, "hipErrorNotSupported"),
-            (Status::RUNTIME_MEMORY, hipError_t::hipErrorRuntimeMemory, "hipErrorRuntimeMemory"),
+        for (status, name) in [
+            (Status::INVALID_DEVICE_POINTER, "hipErrorInvalidDevicePointer"),
+            (Status::RUNTIME_MEMORY, "hipErrorRuntimeMemory"),
         ] {
-            assert_eq!(ours, Status::from(theirs));
-            assert_eq!(ours.name(), if HIP.get().is_some() { name } else { "an error without a name" });
+            assert_eq!(status.name(), if HIP.get().is_some() { name } else { "an error without a name" });
         }
     }
 
