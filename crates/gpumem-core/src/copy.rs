@@ -55,6 +55,14 @@ impl CopyRegion {
         self.bytes.checked_mul(self.rows)?.checked_mul(self.slices)
     }
 
+    /// Bytes from the first to the last of one side, gaps included, or `None` if it reaches over the end of the address space.
+    pub fn extent(&self, side: &Endpoint) -> Option<usize> {
+        let slices = side.pitch[1].checked_mul(self.slices.checked_sub(1)?)?;
+        let rows = side.pitch[0].checked_mul(self.rows.checked_sub(1)?)?;
+        let bytes = slices.checked_add(rows)?.checked_add(self.bytes)?;
+        side.address.checked_add(bytes as u64).map(|_| bytes)
+    }
+
     /// Number of dimensions that are in use: 1, 2 or 3.
     pub fn dimensions(&self) -> u32 {
         match (self.rows, self.slices) {

@@ -1,6 +1,6 @@
 //! What the host does on a stream.
 
-use crate::copy::{StridedPlan, extent, extent_of_fill};
+use crate::copy::{StridedPlan, extent_of_fill};
 use crate::engine::{Command, Pending, Torn, Work, is_inside};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
@@ -62,7 +62,7 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
     unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
         self.submit(("copy", Operation::Copy), |_| {
             let bytes = region.total_bytes().filter(|bytes| *bytes > 0);
-            let sides = [&region.source, &region.destination].map(|side| extent(region, side));
+            let sides = [&region.source, &region.destination].map(|side| region.extent(side));
             let (Some(_), [Some(_), Some(_)]) = (bytes, sides) else {
                 return Err(invalid("copy", "the region is empty or runs over the end of the address space"));
             };

@@ -15,17 +15,6 @@ pub(crate) fn extent_of_fill(fill: &Fill) -> Option<usize> {
     fill.pitch.checked_mul(fill.rows.checked_sub(1)?)?.checked_add(row)
 }
 
-/// Calls `each` with the addresses of every run of bytes that a fill writes.
-pub(crate) fn runs_of_fill(fill: &Fill, mut each: impl FnMut(Range<u64>)) {
-    let row = fill.count * fill.pattern.bytes();
-    let joined = fill.rows == 1 || fill.pitch == row;
-    let (rows, bytes) = if joined { (1, row * fill.rows) } else { (fill.rows, row) };
-    for index in 0..rows {
-        let start = fill.address + (index * fill.pitch) as u64;
-        each(start..start + bytes as u64);
-    }
-}
-
 /// Writes the patterns of `part`, counted through all rows.
 ///
 /// # Safety

@@ -7,8 +7,8 @@ mod region;
 mod strided;
 mod transpose;
 
-pub(crate) use fill::{extent_of_fill, fill_bytes, run_fill, runs_of_fill};
-pub(crate) use region::{extent, run_region, runs_of_region};
+pub(crate) use fill::{extent_of_fill, fill_bytes, run_fill};
+pub(crate) use region::run_region;
 pub(crate) use strided::{Span, StridedPlan};
 
 use std::ptr;

@@ -5,14 +5,6 @@ use super::{copy_run, pointer};
 use gpumem_core::{CopyRegion, Endpoint};
 use std::ops::Range;
 
-/// The number of bytes that one side of a region spans, gaps included, or `None` if it overflows.
-pub(crate) fn extent(region: &CopyRegion, side: &Endpoint) -> Option<usize> {
-    let slices = side.pitch[1].checked_mul(region.slices.checked_sub(1)?)?;
-    let rows = side.pitch[0].checked_mul(region.rows.checked_sub(1)?)?;
-    let bytes = slices.checked_add(rows)?.checked_add(region.bytes)?;
-    side.address.checked_add(bytes as u64).map(|_| bytes)
-}
-
 /// Copies the bytes of `part`, counted as if both sides were packed.
 ///
 /// # Safety
@@ -52,21 +44,6 @@ pub(crate) unsafe fn run_region(region: &CopyRegion, part: Range<usize>) {
         // SAFETY: the offset and the bytes lie inside the region of each side.
         unsafe { copy_run(source.add(from), destination.add(to), bytes) };
         at += bytes;
-    }
-}
-
-/// Calls `each` with the addresses of every run of bytes that a region writes.
-pub(crate) fn runs_of_region(region: &CopyRegion, mut each: impl FnMut(Range<u64>)) {
-    let [row_pitch, slice_pitch] = region.destination.pitch;
-    let rows_touch = region.rows == 1 || row_pitch == region.bytes;
-    let bytes = if rows_touch { region.bytes * region.rows } else { region.bytes };
-    let slices_touch = region.slices == 1 || (rows_touch && slice_pitch == bytes);
-    let (slices, rows) =
-        (if slices_touch { 1 } else { region.slices }, if rows_touch { 1 } else { region.rows });
-    let bytes = if slices_touch { bytes * region.slices } else { bytes };
-    for (slice, row) in (0..slices).flat_map(|slice| (0..rows).map(move |row| (slice, row))) {
-        let start = region.destination.address + (slice * slice_pitch + row * row_pitch) as u64;
-        each(start..start + bytes as u64);
     }
 }
 

@@ -1,14 +1,13 @@
 //! Work on memory: copies, fills and kernels, in queues and in graphs.
 
 use super::Engine;
-use crate::copy::{Span, StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
-use crate::copy::{runs_of_fill, runs_of_region};
+use crate::copy::{Span, StridedPlan, extent_of_fill, fill_bytes, run_fill, run_region};
 use crate::counters::CellOf;
 use crate::inject::Operation;
 use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
     CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
-    POISONED, Space, user_code,
+    POISONED, Space, StridedCopy, user_code,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -111,10 +110,22 @@ impl Work {
     pub(crate) fn clear_written(&self) {
         // SAFETY: the work has run to its end, and these are the bytes that it writes.
         let clear = |run: Range<u64>| unsafe { POISONED.clear(&run) };
+        let rows = |address, item, axes: [(usize, usize); 2]| {
+            let axes = axes.map(|(length, stride)| (length, stride as isize, stride as isize)).to_vec();
+            let place = (address, Space::Host);
+            let copy = StridedCopy { source: place, destination: place, item, axes };
+            if let Ok(Some(plan)) = StridedPlan::new(&copy) {
+                plan.runs(clear);
+            }
+        };
         match self {
-            Work::Copy(region) => runs_of_region(region, clear),
+            Work::Copy(CopyRegion { destination: to, bytes, rows: height, slices, .. }) => {
+                rows(to.address, *bytes, [(*slices, to.pitch[1]), (*height, to.pitch[0])]);
+            }
             Work::Strided(plan) => plan.runs(clear),
-            Work::Fill(fill) => runs_of_fill(fill, clear),
+            Work::Fill(fill) => {
+                rows(fill.address, fill.count * fill.pattern.bytes(), [(fill.rows, fill.pitch), (1, 0)]);
+            }
             Work::Touch { .. } | Work::Launch(_) => {}
         }
     }
@@ -204,7 +215,7 @@ impl Launch {
 }
 
 pub(super) fn reach_of(region: &CopyRegion, side: &Endpoint) -> Result<Reach, String> {
-    let bytes = extent(region, side).ok_or("it is too long")?;
+    let bytes = region.extent(side).ok_or("it is too long")?;
     let place = match side.space {
         Space::Host => Place::Host,
         Space::Device(ordinal) => Place::Device(ordinal),
