@@ -1,6 +1,6 @@
 //! Regions of memory to copy.
 
-use std::ops::Range;
+use std::{cmp::Reverse, ops::Range};
 
 /// Which memory an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,4 +115,56 @@ impl StridedCopy {
         }
         Some([of(self.source.0, |axis| axis.1)?, of(self.destination.0, |axis| axis.2)?])
     }
+}
+
+/// One loop of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Axis {
+    /// Number of steps.
+    pub len: usize,
+    /// Bytes from one step to the next in the source; of any sign, 0 where the source repeats an element.
+    pub src: isize,
+    /// Bytes from one step to the next in the destination.
+    pub dst: isize,
+}
+
+/// Makes of the loops around `item` bytes as few as possible that copy the same bytes, in another order: those of one step go,
+/// no destination stride is negative, the largest is outermost (first), and loops that are one on both sides are joined. What is
+/// contiguous on both sides is part of `item`. The axes have elements.
+///
+/// Returns how many loops remain at the front of `axes`, and by how many bytes the copy begins later in the source and in the
+/// destination.
+pub fn fewest_axes(item: &mut usize, axes: &mut [Axis]) -> (usize, [isize; 2]) {
+    let mut begin = [0_isize; 2];
+    for axis in axes.iter_mut().filter(|axis| axis.dst < 0) {
+        let steps = axis.len as isize - 1;
+        begin = [
+            begin[0].wrapping_add(axis.src.wrapping_mul(steps)),
+            begin[1].wrapping_add(axis.dst.wrapping_mul(steps)),
+        ];
+        (axis.src, axis.dst) = (axis.src.wrapping_neg(), axis.dst.wrapping_neg());
+    }
+    axes.sort_by_key(|axis| Reverse((axis.dst, axis.src.unsigned_abs())));
+    let mut kept = 0;
+    for at in 0..axes.len() {
+        let inner = axes[at];
+        let continues = |outer: isize, step: isize| step.checked_mul(inner.len as isize) == Some(outer);
+        match axes[..kept].last_mut() {
+            _ if inner.len == 1 => {}
+            Some(outer) if continues(outer.src, inner.src) && continues(outer.dst, inner.dst) => {
+                *outer = Axis { len: outer.len * inner.len, ..inner };
+            }
+            _ => {
+                axes[kept] = inner;
+                kept += 1;
+            }
+        }
+    }
+    while let Some(axis) = axes[..kept].last()
+        && [axis.src, axis.dst] == [*item as isize; 2]
+    {
+        *item *= axis.len;
+        kept -= 1;
+    }
+    (kept, begin)
 }

@@ -52,7 +52,7 @@ pub use buffer::DeviceBuffer;
 pub use collective::{
     CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
 };
-pub use copy::{CopyRegion, Endpoint, Space, StridedCopy};
+pub use copy::{Axis, CopyRegion, Endpoint, Space, StridedCopy, fewest_axes};
 pub use data_file::DataFile;
 pub use descriptor::DescriptorError;
 pub use device::{

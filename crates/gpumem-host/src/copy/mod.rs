@@ -1,7 +1,6 @@
 //! Runs copies and fills. They use raw pointers, because other work may use the same device memory; the caller orders
 //! such accesses.
 
-mod axis;
 mod fill;
 mod region;
 mod strided;

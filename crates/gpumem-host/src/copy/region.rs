@@ -1,8 +1,7 @@
 //! Copies of `slices × rows × bytes`.
 
-use super::{axis::Axis, strided::rows};
-use super::{copy_run, pointer};
-use gpumem_core::{CopyRegion, Endpoint};
+use super::{copy_run, pointer, strided::rows};
+use gpumem_core::{Axis, CopyRegion, Endpoint};
 use std::ops::Range;
 
 /// Copies the bytes of `part`, counted as if both sides were packed.
@@ -32,8 +31,7 @@ pub(crate) unsafe fn run_region(region: &CopyRegion, part: Range<usize>) {
         let whole = ((part.end - at) / region.bytes).min(region.rows - first);
         if within == 0 && whole > 0 {
             let pitch = |side: &Endpoint| side.pitch[0] as isize;
-            let (source_pitch, destination_pitch) = (pitch(&region.source), pitch(&region.destination));
-            let axis = Axis { length: whole, source: source_pitch, destination: destination_pitch };
+            let axis = Axis { len: whole, src: pitch(&region.source), dst: pitch(&region.destination) };
             // SAFETY: the rows lie inside the region of each side.
             unsafe { rows(source.add(from), destination.add(to), axis, region.bytes) };
             at += whole * region.bytes;

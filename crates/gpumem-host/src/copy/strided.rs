@@ -4,8 +4,8 @@
 //! forwards, and axes that are contiguous on both sides are merged. The contiguous innermost bytes become the item. The
 //! result is a loop over few axes with a fixed item size, tiled where the two sides disagree on the fastest axis.
 
-use super::{axis::Axis, copy_run, pointer, transpose::transpose};
-use gpumem_core::{Space, StridedCopy};
+use super::{copy_run, pointer, transpose::transpose};
+use gpumem_core::{Axis, Space, StridedCopy, fewest_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -45,34 +45,22 @@ impl StridedPlan {
             bytes: (bytes.end - bytes.start) as usize,
             space,
         };
-        let mut plan = Self {
-            source: copy.source.0,
-            destination: copy.destination.0,
-            item: copy.item,
-            axes: SmallVec::new(),
+        if copy.axes.iter().any(|(length, _, destination)| *length > 1 && *destination == 0) {
+            return Err("elements of the destination overlap each other");
+        }
+        let (mut item, mut axes) = (copy.item, SmallVec::<[Axis; 6]>::new());
+        axes.extend(copy.axes.iter().map(|&(len, src, dst)| Axis { len, src, dst }));
+        let (kept, begin) = fewest_axes(&mut item, &mut axes);
+        axes.truncate(kept);
+        let plan = Self {
+            // The spans fit, so these offsets do.
+            source: copy.source.0.wrapping_add_signed(begin[0] as i64),
+            destination: copy.destination.0.wrapping_add_signed(begin[1] as i64),
+            item,
+            axes,
             source_span: span(source, copy.source.1),
             destination_span: span(destination, copy.destination.1),
         };
-        for &(length, source, destination) in &copy.axes {
-            if length == 1 {
-                continue;
-            }
-            let mut axis = Axis { length, source, destination };
-            if destination == 0 {
-                return Err("elements of the destination overlap each other");
-            }
-            if destination < 0 {
-                // The spans fit, so these offsets do.
-                let steps = (length - 1) as isize;
-                plan.source = plan.source.wrapping_add_signed((source * steps) as i64);
-                plan.destination = plan.destination.wrapping_add_signed((destination * steps) as i64);
-                axis = Axis { length, source: -source, destination: -destination };
-            }
-            plan.axes.push(axis);
-        }
-        plan.axes.sort_by_key(|axis| std::cmp::Reverse(axis.destination));
-        plan.merge();
-        plan.absorb();
         Ok(Some(plan))
     }
 
@@ -86,38 +74,12 @@ impl StridedPlan {
 
     /// All bytes that the copy moves.
     pub(crate) fn total_bytes(&self) -> usize {
-        self.axes.iter().fold(self.item, |bytes, axis| bytes.saturating_mul(axis.length))
+        self.axes.iter().fold(self.item, |bytes, axis| bytes.saturating_mul(axis.len))
     }
 
     /// Number of parts that the copy can be torn into.
     pub(crate) fn units(&self) -> usize {
-        self.axes.first().map_or(self.item, |axis| axis.length)
-    }
-
-    /// Joins neighbours that are one axis on both sides.
-    fn merge(&mut self) {
-        let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();
-        for axis in &self.axes {
-            match merged.last_mut() {
-                Some(outer) if continues(outer, axis) => {
-                    *outer = Axis { length: outer.length * axis.length, ..*axis };
-                }
-                _ => merged.push(*axis),
-            }
-        }
-        self.axes = merged;
-    }
-
-    /// Takes the innermost axis into the item where it is contiguous on both sides.
-    fn absorb(&mut self) {
-        while let Some(axis) = self.axes.last() {
-            let item = self.item as isize;
-            if axis.source != item || axis.destination != item {
-                break;
-            }
-            self.item *= axis.length;
-            self.axes.pop();
-        }
+        self.axes.first().map_or(self.item, |axis| axis.len)
     }
 
     /// Calls `each` with the addresses of every run of bytes that the copy writes.
@@ -125,19 +87,18 @@ impl StridedPlan {
         // Axes that are contiguous in the destination alone make one run too.
         let (mut run, mut axes) = (self.item, &self.axes[..]);
         while let [outer @ .., axis] = axes
-            && axis.destination == run as isize
+            && axis.dst == run as isize
         {
-            run *= axis.length;
+            run *= axis.len;
             axes = outer;
         }
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, axes.len());
         loop {
-            let offset: isize =
-                index.iter().zip(axes).map(|(index, axis)| *index as isize * axis.destination).sum();
+            let offset: isize = index.iter().zip(axes).map(|(index, axis)| *index as isize * axis.dst).sum();
             let start = self.destination.wrapping_add_signed(offset as i64);
             each(start..start + run as u64);
             let next = index.iter_mut().zip(axes).rev().find_map(|(index, axis)| {
-                *index = (*index + 1) % axis.length;
+                *index = (*index + 1) % axis.len;
                 (*index > 0).then_some(())
             });
             if next.is_none() {
@@ -164,11 +125,11 @@ impl StridedPlan {
             return;
         };
         let mut axes: SmallVec<[Axis; 6]> = SmallVec::with_capacity(self.axes.len());
-        axes.push(Axis { length: part.len(), ..*outer });
+        axes.push(Axis { len: part.len(), ..*outer });
         axes.extend_from_slice(rest);
         let first = part.start as isize;
-        let source = source.wrapping_offset(first * outer.source);
-        let destination = destination.wrapping_offset(first * outer.destination);
+        let source = source.wrapping_offset(first * outer.src);
+        let destination = destination.wrapping_offset(first * outer.dst);
         // SAFETY: a part of the copy; each arm moves items of its own size.
         unsafe {
             match self.item {
@@ -186,20 +147,14 @@ impl StridedPlan {
     }
 }
 
-fn continues(outer: &Axis, inner: &Axis) -> bool {
-    let length = inner.length as isize;
-    inner.source.checked_mul(length) == Some(outer.source)
-        && inner.destination.checked_mul(length) == Some(outer.destination)
-}
-
 /// # Safety
 /// As for [`StridedPlan::run`], with items of `N` bytes.
 unsafe fn typed<const N: usize>(source: *const u8, destination: *mut u8, axes: &[Axis]) {
     // The axis along which the source lies closest. Where it is not the destination's, one side would jump with every
     // item; a tile of both axes lets each cache line be used whole.
     let closest = (0..axes.len())
-        .filter(|index| axes[*index].source != 0)
-        .min_by_key(|index| axes[*index].source.unsigned_abs());
+        .filter(|index| axes[*index].src != 0)
+        .min_by_key(|index| axes[*index].src.unsigned_abs());
     match closest {
         Some(across) if across + 1 < axes.len() => {
             let (inner, across_axis) = (axes[axes.len() - 1], axes[across]);
@@ -207,7 +162,7 @@ unsafe fn typed<const N: usize>(source: *const u8, destination: *mut u8, axes: &
             others.pop();
             others.remove(across);
             // One axis of length one stands for the tiles.
-            others.push(Axis { length: 1, source: 0, destination: 0 });
+            others.push(Axis { len: 1, src: 0, dst: 0 });
             // SAFETY: every combination of the other axes with the two is an item of the copy.
             unsafe {
                 each_row(source, destination, &others, |source, destination, _| {
@@ -243,16 +198,16 @@ unsafe fn each_row(
         loop {
             let Some(next) = axis.checked_sub(1) else { return };
             axis = next;
-            let Axis { length, source: s, destination: d } = outer[axis];
+            let Axis { len, src, dst } = outer[axis];
             index[axis] += 1;
-            source = source.wrapping_offset(s);
-            destination = destination.wrapping_offset(d);
-            if index[axis] < length {
+            source = source.wrapping_offset(src);
+            destination = destination.wrapping_offset(dst);
+            if index[axis] < len {
                 break;
             }
             index[axis] = 0;
-            source = source.wrapping_offset(-s * length as isize);
-            destination = destination.wrapping_offset(-d * length as isize);
+            source = source.wrapping_offset(-src * len as isize);
+            destination = destination.wrapping_offset(-dst * len as isize);
         }
     }
 }
@@ -260,12 +215,12 @@ unsafe fn each_row(
 /// # Safety
 /// The items of the axis are valid on both sides and do not overlap.
 unsafe fn row<const N: usize>(source: *const u8, destination: *mut u8, axis: Axis) {
-    let packed = axis.destination == N as isize;
-    for index in 0..axis.length as isize {
-        let to = if packed { index * N as isize } else { index * axis.destination };
+    let packed = axis.dst == N as isize;
+    for index in 0..axis.len as isize {
+        let to = if packed { index * N as isize } else { index * axis.dst };
         // SAFETY: an item of the axis; arrays of bytes have no alignment.
         unsafe {
-            let value = source.wrapping_offset(index * axis.source).cast::<[u8; N]>().read();
+            let value = source.wrapping_offset(index * axis.src).cast::<[u8; N]>().read();
             destination.wrapping_offset(to).cast::<[u8; N]>().write(value);
         }
     }
@@ -293,12 +248,12 @@ pub(super) unsafe fn rows(source: *const u8, destination: *mut u8, axis: Axis, b
 /// # Safety
 /// As for [`row`], with items of `bytes` bytes.
 unsafe fn runs(source: *const u8, destination: *mut u8, axis: Axis, bytes: usize) {
-    for index in 0..axis.length as isize {
+    for index in 0..axis.len as isize {
         // SAFETY: an item of the axis.
         unsafe {
             copy_run(
-                source.wrapping_offset(index * axis.source),
-                destination.wrapping_offset(index * axis.destination),
+                source.wrapping_offset(index * axis.src),
+                destination.wrapping_offset(index * axis.dst),
                 bytes,
             );
         }

@@ -1,6 +1,6 @@
 //! Two axes whose order differs between the sides.
 
-use super::axis::Axis;
+use gpumem_core::Axis;
 use std::mem::MaybeUninit;
 
 /// Items along each side of a tile. A tile goes through a small buffer, so that both sides are touched in runs: with
@@ -19,24 +19,24 @@ pub(crate) unsafe fn transpose<const N: usize>(
 ) {
     let mut tile = [[MaybeUninit::<[u8; N]>::uninit(); TILE]; TILE];
     // The usual case has its strides and lengths as constants.
-    let packed = across.source == N as isize && along.destination == N as isize;
-    for top in (0..across.length).step_by(TILE) {
-        let height = TILE.min(across.length - top);
-        for left in (0..along.length).step_by(TILE) {
-            let width = TILE.min(along.length - left);
+    let packed = across.src == N as isize && along.dst == N as isize;
+    for top in (0..across.len).step_by(TILE) {
+        let height = TILE.min(across.len - top);
+        for left in (0..along.len).step_by(TILE) {
+            let width = TILE.min(along.len - left);
             let offset = |across_step: isize, along_step: isize| {
                 top as isize * across_step + left as isize * along_step
             };
-            let from = source.wrapping_offset(offset(across.source, along.source));
-            let to = destination.wrapping_offset(offset(across.destination, along.destination));
+            let from = source.wrapping_offset(offset(across.src, along.src));
+            let to = destination.wrapping_offset(offset(across.dst, along.dst));
             // SAFETY: `height × width` items from here on are items of the copy.
             unsafe {
                 if height == TILE && width == TILE && packed {
-                    gather(from, &mut tile, N as isize, along.source, TILE, TILE);
-                    scatter(to, &tile, across.destination, N as isize, TILE, TILE);
+                    gather(from, &mut tile, N as isize, along.src, TILE, TILE);
+                    scatter(to, &tile, across.dst, N as isize, TILE, TILE);
                 } else {
-                    gather(from, &mut tile, across.source, along.source, height, width);
-                    scatter(to, &tile, across.destination, along.destination, height, width);
+                    gather(from, &mut tile, across.src, along.src, height, width);
+                    scatter(to, &tile, across.dst, along.dst, height, width);
                 }
             }
         }

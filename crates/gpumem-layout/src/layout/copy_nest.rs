@@ -1,19 +1,8 @@
 //! Two layouts as one loop nest: what a copy between them has to walk.
 
 use super::{Layout, Result};
-use gpumem_core::LayoutError;
+use gpumem_core::{Axis, LayoutError, fewest_axes};
 use smallvec::SmallVec;
-
-/// One loop of a [`CopyNest`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Axis {
-    /// Number of steps, at least 2.
-    pub len: usize,
-    /// Bytes from one step to the next in the source; of any sign, 0 where the source repeats an element.
-    pub src: isize,
-    /// Bytes from one step to the next in the destination; not negative.
-    pub dst: isize,
-}
 
 /// A source and a destination of equal shape with as few axes as possible: what a copy between them has to walk.
 ///
@@ -22,7 +11,7 @@ pub struct Axis {
 /// both sides are a run of bytes rather than an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CopyNest {
-    /// The loops around the run, outermost (largest destination stride) first.
+    /// The loops around the run, of two steps at least, outermost (largest destination stride) first.
     pub axes: SmallVec<[Axis; 6]>,
     /// Byte offset of the first run in the source.
     pub src: usize,
@@ -63,26 +52,11 @@ impl CopyNest {
             pair.run = run;
             return Ok(pair);
         }
-        for ((length, from), (_, to)) in src.axes().zip(dst.axes()).filter(|&((length, _), _)| length > 1) {
-            let mut axis = Axis { len: length, src: from, dst: to };
-            if to < 0 {
-                pair.src = src.shifted(pair.src, length - 1, from);
-                pair.dst = dst.shifted(pair.dst, length - 1, to);
-                axis.src = -from;
-                axis.dst = -to;
-            }
-            pair.axes.push(axis);
-        }
-        pair.axes.sort_by_key(|axis| std::cmp::Reverse((axis.dst, axis.src.unsigned_abs())));
-        pair.merge();
+        pair.axes = src.axes().zip(dst.axes()).map(|((len, src), (_, dst))| Axis { len, src, dst }).collect();
         pair.run = item;
-        let contiguous = item as isize;
-        if let Some(&Axis { len, src, dst }) = pair.axes.last()
-            && (src, dst) == (contiguous, contiguous)
-        {
-            pair.axes.pop();
-            pair.run = item * len;
-        }
+        let (kept, [from, to]) = fewest_axes(&mut pair.run, &mut pair.axes);
+        pair.axes.truncate(kept);
+        (pair.src, pair.dst) = (pair.src.wrapping_add_signed(from), pair.dst.wrapping_add_signed(to));
         Ok(pair)
     }
 
@@ -108,28 +82,6 @@ impl CopyNest {
         }
         result
     }
-
-    /// Merges each axis with the next inner one where the outer continues it in both the source and the destination.
-    fn merge(&mut self) {
-        let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();
-        for &inner in &self.axes {
-            match merged.last_mut() {
-                Some(outer)
-                    if continues(outer.src, inner.src, inner.len)
-                        && continues(outer.dst, inner.dst, inner.len) =>
-                {
-                    *outer = Axis { len: outer.len * inner.len, ..inner };
-                }
-                _ => merged.push(inner),
-            }
-        }
-        self.axes = merged;
-    }
-}
-
-/// Whether a step of the outer axis goes where the inner axis would step next.
-fn continues(outer: isize, inner: isize, inner_len: usize) -> bool {
-    inner.checked_mul(inner_len as isize) == Some(outer)
 }
 
 /// The bytes of all elements, where they lie side by side in C order in both layouts, which have equal shapes: what most

@@ -36,7 +36,8 @@ mod slice;
 mod spec;
 mod split;
 
-pub use copy_nest::{Axis, CopyNest, contiguous_len};
+pub use copy_nest::{CopyNest, contiguous_len};
+pub use gpumem_core::Axis;
 pub use order::Order;
 pub use spec::{ArraySpec, IntoArraySpec};
 pub use split::Split;

@@ -1,19 +1,11 @@
 //! From a strided copy to the work of the kernels.
 
 use super::work::{PackLaunch, StridedKernel, TURN_RANK, TransposeKernel, WALK_RANK, tile};
-use gpumem_core::StridedCopy;
+use gpumem_core::{Axis, StridedCopy, fewest_axes};
 use smallvec::SmallVec;
 
 /// Shorter axes are not worth a tile.
 const SHORTEST: usize = 8;
-
-/// An axis: its length and the two strides in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Axis {
-    len: usize,
-    from: i64,
-    to: i64,
-}
 
 /// A copy in units of 1, 2, 4, 8 or 16 bytes, for one kernel; axes that are too many for it are loops around.
 #[derive(Debug)]
@@ -30,33 +22,18 @@ impl Lowered {
         if copy.item == 0 || copy.axes.iter().any(|(len, ..)| *len == 0) {
             return None;
         }
-        let (mut from, mut to) = (copy.source.0, copy.destination.0);
-        let mut axes: SmallVec<[Axis; 8]> = SmallVec::new();
-        for &(len, source, destination) in copy.axes.iter().filter(|(len, ..)| *len > 1) {
-            let mut axis = Axis { len, from: source as i64, to: destination as i64 };
-            if axis.to < 0 {
-                let last = (len - 1) as i64;
-                from = from.wrapping_add_signed(axis.from * last);
-                to = to.wrapping_add_signed(axis.to * last);
-                (axis.from, axis.to) = (-axis.from, -axis.to);
-            }
-            axes.push(axis);
-        }
-        axes.sort_by_key(|axis| std::cmp::Reverse((axis.to, axis.from.unsigned_abs())));
-        let mut axes = merged(&axes);
+        let mut axes: SmallVec<[Axis; 8]> =
+            copy.axes.iter().map(|&(len, src, dst)| Axis { len, src, dst }).collect();
         let mut item = copy.item;
-        while let Some(axis) = axes.last().copied()
-            && axis.from == item as i64
-            && axis.to == item as i64
-        {
-            item *= axis.len;
-            axes.pop();
-        }
-        let strides = axes.iter().flat_map(|axis| [axis.from.unsigned_abs(), axis.to.unsigned_abs()]);
-        let all = strides.fold(from | to | item as u64 | 16, |bits, stride| bits | stride);
+        let (kept, begin) = fewest_axes(&mut item, &mut axes);
+        axes.truncate(kept);
+        let from = copy.source.0.wrapping_add_signed(begin[0] as i64);
+        let to = copy.destination.0.wrapping_add_signed(begin[1] as i64);
+        let strides = axes.iter().fold(0, |bits, axis| bits | axis.src | axis.dst);
+        let all = from | to | item as u64 | 16 | strides as u64;
         let unit = 1usize << all.trailing_zeros();
         if item > unit {
-            axes.push(Axis { len: item / unit, from: unit as i64, to: unit as i64 });
+            axes.push(Axis { len: item / unit, src: unit as isize, dst: unit as isize });
         }
         let around = take_around(&mut axes, WALK_RANK);
         let (work, around) = match turn(from, to, unit, &axes) {
@@ -93,7 +70,7 @@ impl Lowered {
             for axis in self.around.iter().rev() {
                 let at = (rest % axis.len) as i64;
                 rest /= axis.len;
-                (from, to) = (from + at * axis.from, to + at * axis.to);
+                (from, to) = (from + at * axis.src as i64, to + at * axis.dst as i64);
             }
             launch(&match self.work {
                 PackLaunch::StridedKernel(walk) => PackLaunch::StridedKernel(StridedKernel {
@@ -112,21 +89,6 @@ impl Lowered {
     }
 }
 
-/// Joins neighbours that are one axis on both sides.
-fn merged(axes: &[Axis]) -> SmallVec<[Axis; 8]> {
-    let mut merged: SmallVec<[Axis; 8]> = SmallVec::new();
-    for &inner in axes {
-        let continues = |outer: i64, step: i64| step.checked_mul(inner.len as i64) == Some(outer);
-        match merged.last_mut() {
-            Some(outer) if continues(outer.from, inner.from) && continues(outer.to, inner.to) => {
-                *outer = Axis { len: outer.len * inner.len, ..inner };
-            }
-            _ => merged.push(inner),
-        }
-    }
-    merged
-}
-
 /// Takes the shortest axes out until no more than `most` are left.
 fn take_around(axes: &mut SmallVec<[Axis; 8]>, most: usize) -> SmallVec<[Axis; 2]> {
     let mut around = SmallVec::new();
@@ -142,8 +104,8 @@ fn walk(from: u64, to: u64, axes: &[Axis]) -> StridedKernel {
     walk.total = axes.iter().map(|axis| axis.len as u64).product();
     for (index, axis) in axes.iter().enumerate() {
         walk.length[index] = axis.len as i64;
-        walk.from_stride[index] = axis.from;
-        walk.to_stride[index] = axis.to;
+        walk.from_stride[index] = axis.src as i64;
+        walk.to_stride[index] = axis.dst as i64;
     }
     walk
 }
@@ -151,12 +113,12 @@ fn walk(from: u64, to: u64, axes: &[Axis]) -> StridedKernel {
 /// The copy as a transpose, if the two sides are contiguous along different axes that are long enough for tiles.
 fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<TransposeKernel> {
     let (along, rest) = axes.split_last()?;
-    let near = |axis: &Axis| axis.from.unsigned_abs();
+    let near = |axis: &Axis| axis.src.unsigned_abs();
     let (at, across) =
-        rest.iter().enumerate().filter(|(_, axis)| axis.from != 0).min_by_key(|(_, axis)| near(axis))?;
+        rest.iter().enumerate().filter(|(_, axis)| axis.src != 0).min_by_key(|(_, axis)| near(axis))?;
     // Neighbours of one side far apart on the other, by more than what a cache line makes up for.
-    let worth = along.to == unit as i64
-        && near(across) <= 2 * unit as u64
+    let worth = along.dst == unit as isize
+        && near(across) <= 2 * unit
         && near(along) > 4 * near(across)
         && along.len >= SHORTEST
         && across.len >= SHORTEST
@@ -173,18 +135,18 @@ fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<TransposeKerne
         length_from: across.len as i64,
         tiles_to: tiles_to as i64,
         tiles_from: tiles_from as i64,
-        from_stride_to: along.from,
-        to_stride_to: along.to,
-        from_stride_from: across.from,
-        to_stride_from: across.to,
+        from_stride_to: along.src as i64,
+        to_stride_to: along.dst as i64,
+        from_stride_from: across.src as i64,
+        to_stride_from: across.dst as i64,
         ..TransposeKernel::default()
     };
     let mut tiles = (tiles_to * tiles_from) as u64;
     let outer = rest.iter().enumerate().filter(|(index, _)| *index != at);
     for (index, (_, axis)) in outer.enumerate() {
         turn.length[index] = axis.len as i64;
-        turn.from_stride[index] = axis.from;
-        turn.to_stride[index] = axis.to;
+        turn.from_stride[index] = axis.src as i64;
+        turn.to_stride[index] = axis.dst as i64;
         tiles *= axis.len as u64;
     }
     turn.tiles = tiles;
