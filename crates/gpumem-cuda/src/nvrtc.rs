@@ -145,30 +145,14 @@ fn failed(status: Status, log: String) -> Error {
 }
 
 fn name(status: Status) -> String {
-    const NAMES: [&str; 19] = [
-        "NVRTC_SUCCESS",
-        "NVRTC_ERROR_OUT_OF_MEMORY",
-        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
-        "NVRTC_ERROR_INVALID_INPUT",
-        "NVRTC_ERROR_INVALID_PROGRAM",
-        "NVRTC_ERROR_INVALID_OPTION",
-        "NVRTC_ERROR_COMPILATION",
-        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-        "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
-        "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
-        "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
-        "NVRTC_ERROR_INTERNAL_ERROR",
-        "NVRTC_ERROR_TIME_FILE_WRITE_FAILED",
-        "NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED",
-        "NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED",
-        "NVRTC_ERROR_PCH_CREATE",
-        "NVRTC_ERROR_CANCELLED",
-        "NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED",
-        "NVRTC_ERROR_BUSY",
-    ];
+    const NAMES: &str = "OUT_OF_MEMORY PROGRAM_CREATION_FAILURE INVALID_INPUT INVALID_PROGRAM \
+        INVALID_OPTION COMPILATION BUILTIN_OPERATION_FAILURE NO_NAME_EXPRESSIONS_AFTER_COMPILATION \
+        NO_LOWERED_NAMES_BEFORE_COMPILATION NAME_EXPRESSION_NOT_VALID INTERNAL_ERROR \
+        TIME_FILE_WRITE_FAILED NO_PCH_CREATE_ATTEMPTED PCH_CREATE_HEAP_EXHAUSTED PCH_CREATE CANCELLED \
+        TIME_TRACE_FILE_WRITE_FAILED BUSY";
     let code = status.0;
-    let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
-    name.map_or_else(|| format!("NVRTC reports {code}"), |name| format!("{name} ({code})"))
+    let name = code.checked_sub(1).and_then(|at| NAMES.split(' ').nth(at as usize));
+    name.map_or_else(|| format!("NVRTC reports {code}"), |name| format!("NVRTC_ERROR_{name} ({code})"))
 }
 
 #[cfg(test)]

@@ -225,23 +225,12 @@ fn check(answer: Result<hiprtcResult, MissingSymbol>, log: impl FnOnce() -> Stri
 }
 
 fn name(result: hiprtcResult) -> String {
-    const NAMES: [&str; 12] = [
-        "HIPRTC_SUCCESS",
-        "HIPRTC_ERROR_OUT_OF_MEMORY",
-        "HIPRTC_ERROR_PROGRAM_CREATION_FAILURE",
-        "HIPRTC_ERROR_INVALID_INPUT",
-        "HIPRTC_ERROR_INVALID_PROGRAM",
-        "HIPRTC_ERROR_INVALID_OPTION",
-        "HIPRTC_ERROR_COMPILATION",
-        "HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-        "HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
-        "HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
-        "HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
-        "HIPRTC_ERROR_INTERNAL_ERROR",
-    ];
+    const NAMES: &str = "OUT_OF_MEMORY PROGRAM_CREATION_FAILURE INVALID_INPUT INVALID_PROGRAM \
+        INVALID_OPTION COMPILATION BUILTIN_OPERATION_FAILURE NO_NAME_EXPRESSIONS_AFTER_COMPILATION \
+        NO_LOWERED_NAMES_BEFORE_COMPILATION NAME_EXPRESSION_NOT_VALID INTERNAL_ERROR";
     let code = result.0;
-    let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
-    name.map_or_else(|| format!("hipRTC reports {code}"), |name| format!("{name} ({code})"))
+    let name = code.checked_sub(1).and_then(|at| NAMES.split(' ').nth(at as usize));
+    name.map_or_else(|| format!("hipRTC reports {code}"), |name| format!("HIPRTC_ERROR_{name} ({code})"))
 }
 
 #[cfg(test)]
