@@ -1,7 +1,8 @@
 //! The run-time choice as a backend: its types, and what belongs to no value of them.
 
 use super::{
-    AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream, CANDIDATES, COMPILERS,
+    AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream, ArchitectureCompiler,
+    CANDIDATES, COMPILERS,
 };
 use crate::select;
 use gpumem_core::{Backend, CompileOptions, DeviceInfo, DeviceSelector, Error, ErrorKind, LoadError, Result};
@@ -56,14 +57,23 @@ unsafe impl Backend for AnyBackend {
         text: &dyn Fn(u32) -> String,
         options: &CompileOptions,
     ) -> Result<Vec<u8>> {
-        let is_other = |image: &Result<Vec<u8>>| {
-            image.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported { .. }))
-        };
-        let mut images = COMPILERS.iter().map(|compile_for| compile_for(architecture, text, options));
-        images.find(|image| !is_other(image)).unwrap_or_else(|| {
-            let what =
-                "an architecture of this name by the enabled backends, which know `sm_90` and `gfx90a`";
-            Err(Error::new(Self::NAME, "compile_for", ErrorKind::Unsupported { what }))
-        })
+        compile_by(COMPILERS, architecture, text, options)
     }
+}
+
+/// Compiles by the first of these functions that knows the architecture.
+pub(super) fn compile_by(
+    compilers: &[ArchitectureCompiler],
+    architecture: &str,
+    text: &dyn Fn(u32) -> String,
+    options: &CompileOptions,
+) -> Result<Vec<u8>> {
+    let is_other = |image: &Result<Vec<u8>>| {
+        image.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported { .. }))
+    };
+    let mut images = compilers.iter().map(|compile_for| compile_for(architecture, text, options));
+    images.find(|image| !is_other(image)).unwrap_or_else(|| {
+        let what = "an architecture of this name by the enabled backends, which know `sm_90` and `gfx90a`";
+        Err(Error::new(AnyBackend::NAME, "compile_for", ErrorKind::Unsupported { what }))
+    })
 }

@@ -7,8 +7,7 @@ macro_rules! backends {
         #[cfg(feature = "cuda")] Cuda = gpumem_cuda::Cuda,
         #[cfg(feature = "roc")] Roc = gpumem_roc::Roc,
         #[cfg(feature = "host")] Host = gpumem_host::Host,
-        #[cfg(test)] Left = crate::any::fake::Fake<0>,
-        #[cfg(test)] Right = crate::any::fake::Fake<1>,
+        #[cfg(test)] Double = host_double::Double,
     } };
 }
 

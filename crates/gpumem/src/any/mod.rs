@@ -19,8 +19,7 @@ mod choose;
 mod typed;
 mod values;
 
-#[cfg(test)]
-mod fake;
+#[cfg(feature = "host")]
 #[cfg(test)]
 mod tests;
 

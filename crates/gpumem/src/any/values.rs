@@ -238,9 +238,17 @@ unsafe impl Event for AnyEvent {
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
 unsafe impl DriverModule<AnyBackend> for AnyModule {
-    forward! { AnyModule:
-        fn variable(name: &str) -> Result<(u64, usize)>;
-        fn kernel(name: &str) -> Result<AnyKernel> as any;
+    // One type may be the module of several backends.
+    #[inline]
+    fn variable(&self, name: &str) -> Result<(u64, usize)> {
+        let own = self;
+        on!(AnyModule, own, B => { DriverModule::<B>::variable(own, name) })
+    }
+
+    #[inline]
+    fn kernel(&self, name: &str) -> Result<AnyKernel> {
+        let own = self;
+        on!(AnyModule, own, B => { any::<B, _>(DriverModule::<B>::kernel(own, name)) })
     }
 }
 
