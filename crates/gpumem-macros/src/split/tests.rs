@@ -9,10 +9,6 @@ fn split_of(body: Block) -> Result<Split, Why> {
     split(&body, &parameters)
 }
 
-fn why(body: Block) -> Why {
-    split_of(body).err().unwrap()
-}
-
 fn names(list: &[(Ident, usize)]) -> Vec<String> {
     list.iter().map(|(name, _)| name.to_string()).collect()
 }
@@ -68,217 +64,74 @@ fn a_shadowed_variable_is_written_before_its_name_changes_meaning() {
     assert_eq!(split.kept.len(), 2);
 }
 
+/// Statements that are not split for this reason, and statements that are.
+fn expect(why: Why, refused: &[&str], split: &[&str]) {
+    let split_of = |body: &str| split_of(syn::parse_str(&format!("{{ {body} }}")).unwrap());
+    for body in refused {
+        assert_eq!(split_of(body).err(), Some(why), "{body}");
+    }
+    for body in split {
+        assert_eq!(split_of(body).err(), None, "{body}");
+    }
+}
+
 #[test]
 fn a_barrier_that_work_items_may_miss_is_awaited() {
-    const PART: Why = "work-items may part around a barrier";
-    assert_eq!(
-        why(parse_quote!({
-            if local_id(0) < 3 {
-                barrier(Local);
-            }
-        })),
-        PART
-    );
-    assert_eq!(
-        why(parse_quote!({
-            while x[0] > 0.0 {
-                barrier(Local);
-            }
-        })),
-        PART
-    );
-    assert_eq!(
-        why(parse_quote!({
-            for i in 0..global_id(0) {
-                wavebarrier();
-            }
-        })),
-        PART
-    );
-    assert_eq!(
-        why(parse_quote!({
-            let mut i = 0;
-            while i < n {
-                i += lane();
-                barrier(Local);
-            }
-        })),
-        PART
-    );
-    // It varies only after the first turn.
-    assert_eq!(
-        why(parse_quote!({
-            let mut a = 0;
-            let mut b = 0;
-            while a < n {
-                barrier(Local);
-                a = b;
-                b = lane();
-            }
-        })),
-        PART
-    );
-    assert_eq!(
-        why(parse_quote!({
-            let mut i = 0;
-            while i < n {
-                if x[0] > 1.0 {
-                    i += 1;
-                }
-                i += 1;
-                barrier(Local);
-            }
-        })),
-        PART
-    );
-    // The inner `a` is another variable than the outer one.
-    assert_eq!(
-        why(parse_quote!({
-            let a = n;
-            let a = a + lane();
-            if a > 1 {
-                barrier(Local);
-            }
-        })),
-        PART
-    );
-    assert!(
-        split_of(parse_quote!({
-            let a = lane();
-            {
-                let a = n;
-                if a > 1 {
-                    barrier(Local);
-                }
-            }
-        }))
-        .is_ok()
+    expect(
+        "work-items may part around a barrier",
+        &[
+            "if local_id(0) < 3 { barrier(Local); }",
+            "while x[0] > 0.0 { barrier(Local); }",
+            "for i in 0..global_id(0) { wavebarrier(); }",
+            "let mut i = 0; while i < n { i += lane(); barrier(Local); }",
+            // It varies only after the first turn.
+            "let mut a = 0; let mut b = 0; while a < n { barrier(Local); a = b; b = lane(); }",
+            "let mut i = 0; while i < n { if x[0] > 1.0 { i += 1; } i += 1; barrier(Local); }",
+            // The inner `a` is another variable than the outer one.
+            "let a = n; let a = a + lane(); if a > 1 { barrier(Local); }",
+        ],
+        &["let a = lane(); { let a = n; if a > 1 { barrier(Local); } }"],
     );
 }
 
 #[test]
 fn a_barrier_that_work_items_may_return_before_is_awaited() {
-    const LEAVE: Why = "a work-item may leave before a barrier";
-    assert_eq!(
-        why(parse_quote!({
-            if x[0] > 1.0 {
-                return;
-            }
-            barrier(Local);
-        })),
-        LEAVE
-    );
-    assert_eq!(
-        why(parse_quote!({
-            loop {
-                barrier(Local);
-                if lane() > 1 {
-                    break;
-                }
-            }
-        })),
-        LEAVE
-    );
-    assert_eq!(
-        why(parse_quote!({
-            'a: loop {
-                barrier(Local);
-                for i in 0..3 {
-                    if x[i] > 1.0 {
-                        continue 'a;
-                    }
-                }
-            }
-        })),
-        LEAVE
-    );
-    // All of the group leave, or none; or nothing waits any more.
-    assert!(
-        split_of(parse_quote!({
-            if n > 1 {
-                return;
-            }
-            barrier(Local);
-        }))
-        .is_ok()
-    );
-    assert!(
-        split_of(parse_quote!({
-            barrier(Local);
-            if x[0] > 1.0 {
-                return;
-            }
-            x[1] = 1.0;
-        }))
-        .is_ok()
-    );
-    // A work-item that has left would run the next phase.
-    assert_eq!(
-        why(parse_quote!({
-            barrier(Local);
-            if n > 1 {
-                if lane() > 3 {
-                    return;
-                }
-                barrier(Local);
-            }
-            x[0] = 1.0;
-        })),
-        LEAVE
+    expect(
+        "a work-item may leave before a barrier",
+        &[
+            "if x[0] > 1.0 { return; } barrier(Local);",
+            "loop { barrier(Local); if lane() > 1 { break; } }",
+            "'a: loop { barrier(Local); for i in 0..3 { if x[i] > 1.0 { continue 'a; } } }",
+            // A work-item that has left would run the next phase.
+            "barrier(Local); if n > 1 { if lane() > 3 { return; } barrier(Local); } x[0] = 1.0;",
+        ],
+        // All of the group leave, or none; or nothing waits any more.
+        &["if n > 1 { return; } barrier(Local);", "barrier(Local); if x[0] > 1.0 { return; } x[1] = 1.0;"],
     );
 }
 
 #[test]
 fn a_wait_within_an_expression_is_awaited() {
-    const WITHIN: Why = "work-items wait within an expression";
-    assert_eq!(
-        why(parse_quote!({
-            x[0] = wave_sum(1.0) + 1.0;
-        })),
-        WITHIN
+    expect(
+        "work-items wait within an expression",
+        &[
+            "x[0] = wave_sum(1.0) + 1.0;",
+            "assert!(wave_any(n > 1));",
+            "let a = if n > 1 { barrier(Local); 1 } else { 2 };",
+        ],
+        &["let a = wave_sum(x[0]); x[0] = a;"],
     );
-    assert_eq!(
-        why(parse_quote!({
-            assert!(wave_any(n > 1));
-        })),
-        WITHIN
-    );
-    assert_eq!(
-        why(parse_quote!({
-            let a = if n > 1 {
-                barrier(Local);
-                1
-            } else {
-                2
-            };
-        })),
-        WITHIN
-    );
-    assert!(
-        split_of(parse_quote!({
-            let a = wave_sum(x[0]);
-            x[0] = a;
-        }))
-        .is_ok()
-    );
-    assert_eq!(
-        why(parse_quote!({
-            let a;
-            barrier(Local);
-            a = x[0];
-            barrier(Local);
-            x[1] = a;
-        })),
-        "a variable without a value is kept across a barrier"
-    );
+    let unset = "let a; barrier(Local); a = x[0]; barrier(Local); x[1] = a;";
+    expect("a variable without a value is kept across a barrier", &[unset], &[]);
 }
 
 #[test]
 fn names_of_the_split_are_its_own() {
-    let why = why(parse_quote!({
+    let split = split_of(parse_quote!({
         let __gpumem_value3 = local_id(0);
         let sum = wave_sum(n);
         x[__gpumem_value3] = sum;
     }));
+    let why = split.err().unwrap();
     assert!(why.contains("__gpumem_"), "{why}");
 }
