@@ -24,7 +24,7 @@ fn the_list_has_every_word_and_method() {
         ["own", "barrier", "wavebarrier", "memory_fence", "shared", "dynamic_shared", "local", "wave_reduce"];
     let known = IDS.into_iter().chain(WAVE_IDS).chain(waves).chain(atomics).chain(others);
     let missing: Vec<_> =
-        known.chain(NUMBERS.iter().copied()).filter(|name| !listed.contains(name)).collect();
+        known.chain(NUMBERS.split_whitespace()).filter(|name| !listed.contains(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -33,7 +33,7 @@ fn the_list_has_no_other_methods() {
     let (_, methods) = LIST.split_once("| methods |").unwrap();
     let rows = methods.lines().filter(|line| line.starts_with("| of "));
     let known: BTreeSet<&str> =
-        ATOMICS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().copied()).collect();
+        ATOMICS.iter().map(|(name, _)| *name).chain(NUMBERS.split_whitespace()).collect();
     let of_arrays = ["len", "is_empty", "extent"];
     // After the methods of a kind, functions of its type.
     let listed =
