@@ -73,10 +73,29 @@ pub trait GraphArguments<B: Backend>: GraphParameters<B> {
     fn bind<'a>(&'a self, to: &mut Places<'a, B>);
 }
 
-/// A parameter that is read.
-pub struct ReadForm<T, D>(PhantomData<fn(T, D)>);
-/// A parameter that may be written.
-pub struct WriteForm<T, D>(PhantomData<fn(T, D)>);
+/// Types that stand for arrays in the type of a graph.
+macro_rules! forms {
+    ($($(#[$about:meta])* $form:ident;)*) => {$(
+        $(#[$about])*
+        pub struct $form<T, D>(PhantomData<fn(T, D)>);
+
+        impl<T, D> fmt::Debug for $form<T, D> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($form))
+            }
+        }
+    )*};
+}
+forms! {
+    /// A parameter that is read.
+    ReadForm;
+    /// A parameter that may be written.
+    WriteForm;
+    /// A page-locked parameter that is read.
+    PinnedReadForm;
+    /// A page-locked parameter that may be written.
+    PinnedWriteForm;
+}
 
 /// An array that a graph reads, by its shape; made by [`reads`].
 #[derive(Debug, Clone)]
@@ -195,6 +214,14 @@ impl<B: Backend> Recorder<'_, B> {
         Ok(memory)
     }
 
+    fn of_array<I: Storage<Backend = B, Owner = ()>, S: Storage<Backend = B>, D: Dimension>(
+        &mut self,
+        array: &ArrayBase<S, D>,
+    ) -> Result<ArrayBase<I, D>> {
+        check_memory(OPERATION, &array.memory, MemoryKind::Device)?;
+        self.view(&array.layout, lowest(&array.memory, &array.layout.extent()))
+    }
+
     fn of_spec<S: Storage<Backend = B, Owner = ()>, D: Dimension>(
         &mut self,
         spec: &ArraySpec<D>,
@@ -225,56 +252,50 @@ pub(super) fn lowest<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) 
     memory.endpoint().0.wrapping_add(extent.start as u64)
 }
 
-impl<S: Storage, D: Dimension> Sealed for &ArrayBase<S, D> {}
-impl<S: Storage, D: Dimension> GraphParameter<S::Backend> for &ArrayBase<S, D> {
-    type Form = ReadForm<S::Elem, D>;
-    type Inside<'g> = DeviceView<'g, S::Elem, D, S::Backend>;
+/// Parameters of graphs: the generics of the type, and those beside them; the type and the backend; what stands for it in the types of
+/// a graph, and what a body gets; how it is recorded, and how a launch binds it.
+macro_rules! parameters {
+    (not bound: $([$($own:tt)*] [$($beside:tt)*] $type:ty, $backend:ty: $form:ty => $inside:ty,
+        |$this:ident, $recorder:ident| $record:expr;)*) => {$(
+        impl<$($own)*> Sealed for $type {}
+        impl<$($own)* $($beside)*> GraphParameter<$backend> for $type {
+            type Form = $form;
+            type Inside<'g> = $inside;
 
-    fn record<'g>(&self, recorder: &mut Recorder<'_, S::Backend>) -> Result<Self::Inside<'g>> {
-        check_memory(OPERATION, &self.memory, MemoryKind::Device)?;
-        recorder.view(&self.layout, lowest(&self.memory, &self.layout.extent()))
-    }
+            fn record<'g>(&self, $recorder: &mut Recorder<'_, $backend>) -> Result<Self::Inside<'g>> {
+                let $this = self;
+                $record
+            }
+        }
+    )*};
+    ($([$($own:tt)*] [$($beside:tt)*] $type:ty, $backend:ty: $form:ty => $inside:ty,
+        |$this:ident, $recorder:ident| $record:expr, |$given:ident, $to:ident| $bind:expr;)*) => {
+        parameters! { not bound: $(
+            [$($own)*] [$($beside)*] $type, $backend: $form => $inside, |$this, $recorder| $record;
+        )*}
+        $(impl<$($own)* $($beside)*> GraphArgument<$backend> for $type {
+            fn bind<'a>(&'a self, $to: &mut Places<'a, $backend>) {
+                let $given = self;
+                $bind
+            }
+        })*
+    };
 }
-impl<S: Storage, D: Dimension> GraphArgument<S::Backend> for &ArrayBase<S, D> {
-    fn bind<'a>(&'a self, to: &mut Places<'a, S::Backend>) {
-        to.arrays.push(self.place());
-    }
+pub(super) use parameters;
+
+parameters! {
+    [S: Storage, D: Dimension] [] &ArrayBase<S, D>, S::Backend:
+        ReadForm<S::Elem, D> => DeviceView<'g, S::Elem, D, S::Backend>,
+        |array, recorder| recorder.of_array(array), |array, to| to.arrays.push(array.place());
+    [S: StorageMut, D: Dimension] [] &mut ArrayBase<S, D>, S::Backend:
+        WriteForm<S::Elem, D> => DeviceViewMut<'g, S::Elem, D, S::Backend>,
+        |array, recorder| recorder.of_array(array), |array, to| to.arrays.push(array.place());
 }
-
-impl<S: StorageMut, D: Dimension> Sealed for &mut ArrayBase<S, D> {}
-impl<S: StorageMut, D: Dimension> GraphParameter<S::Backend> for &mut ArrayBase<S, D> {
-    type Form = WriteForm<S::Elem, D>;
-    type Inside<'g> = DeviceViewMut<'g, S::Elem, D, S::Backend>;
-
-    fn record<'g>(&self, recorder: &mut Recorder<'_, S::Backend>) -> Result<Self::Inside<'g>> {
-        check_memory(OPERATION, &self.memory, MemoryKind::Device)?;
-        recorder.view(&self.layout, lowest(&self.memory, &self.layout.extent()))
-    }
-}
-impl<S: StorageMut, D: Dimension> GraphArgument<S::Backend> for &mut ArrayBase<S, D> {
-    fn bind<'a>(&'a self, to: &mut Places<'a, S::Backend>) {
-        to.arrays.push(self.place());
-    }
-}
-
-impl<T, D> Sealed for Reads<T, D> {}
-impl<T: Element, D: Dimension, B: Backend> GraphParameter<B> for Reads<T, D> {
-    type Form = ReadForm<T, D>;
-    type Inside<'g> = DeviceView<'g, T, D, B>;
-
-    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
-        recorder.of_spec(&self.0)
-    }
-}
-
-impl<T, D> Sealed for Writes<T, D> {}
-impl<T: Element, D: Dimension, B: Backend> GraphParameter<B> for Writes<T, D> {
-    type Form = WriteForm<T, D>;
-    type Inside<'g> = DeviceViewMut<'g, T, D, B>;
-
-    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
-        recorder.of_spec(&self.0)
-    }
+parameters! { not bound:
+    [T: Element, D: Dimension,] [B: Backend] Reads<T, D>, B: ReadForm<T, D> => DeviceView<'g, T, D, B>,
+        |array, recorder| recorder.of_spec(&array.0);
+    [T: Element, D: Dimension,] [B: Backend] Writes<T, D>, B: WriteForm<T, D> => DeviceViewMut<'g, T, D, B>,
+        |array, recorder| recorder.of_spec(&array.0);
 }
 
 impl<B: Backend, P: GraphParameter<B>> GraphParameter<B> for Vec<P> {
@@ -326,18 +347,6 @@ tuples! {
     () (A1) (A1 A2) (A1 A2 A3) (A1 A2 A3 A4) (A1 A2 A3 A4 A5) (A1 A2 A3 A4 A5 A6) (A1 A2 A3 A4 A5 A6 A7) (A1 A2 A3 A4 A5 A6 A7 A8)
     (A1 A2 A3 A4 A5 A6 A7 A8 A9) (A1 A2 A3 A4 A5 A6 A7 A8 A9 A10) (A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11)
     (A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12)
-}
-
-impl<T, D> fmt::Debug for ReadForm<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ReadForm")
-    }
-}
-
-impl<T, D> fmt::Debug for WriteForm<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WriteForm")
-    }
 }
 
 impl<B: Backend> fmt::Debug for Recorder<'_, B> {

@@ -25,11 +25,11 @@ mod sealed {
 use sealed::Sealed;
 
 pub use arguments::{
-    GraphArgument, GraphArguments, GraphParameter, GraphParameters, ReadForm, Reads, WriteForm, Writes,
-    reads, writes,
+    GraphArgument, GraphArguments, GraphParameter, GraphParameters, PinnedReadForm, PinnedWriteForm,
+    ReadForm, Reads, WriteForm, Writes, reads, writes,
 };
 pub use memory::GraphMemory;
-pub use pinned::{PinnedReadForm, PinnedView, PinnedWriteForm};
+pub use pinned::PinnedView;
 pub use ranks::{BoundUse, RankWork};
 use results::Binder;
 pub use results::GraphResults;

@@ -2,19 +2,14 @@
 
 use super::{
     GraphArgument, GraphParameter, Sealed,
-    arguments::{Places, Recorder, check_memory, lowest},
+    arguments::{PinnedReadForm, PinnedWriteForm, Places, Recorder, check_memory, lowest, parameters},
 };
 use crate::{PinnedArray, PinnedHost, Source, ToDevice};
 use gpumem_core::{Backend, Element, MemoryKind, Result};
 use ndarray::Dimension;
-use std::{fmt, marker::PhantomData, ops::Deref};
+use std::ops::Deref;
 
 const OPERATION: &str = "record";
-
-/// A page-locked parameter that is read.
-pub struct PinnedReadForm<T, D>(PhantomData<fn(T, D)>);
-/// A page-locked parameter that may be written.
-pub struct PinnedWriteForm<T, D>(PhantomData<fn(T, D)>);
 
 /// What the body of a graph gets for a page-locked array that it reads: a source of copies to the device. One that it may write is
 /// a [`PinnedHost`].
@@ -62,30 +57,11 @@ fn record<'g, T: Element, D: Dimension, B: Backend>(
     PinnedHost::over(OPERATION, memory, layout)
 }
 
-macro_rules! parameters {
-    ($($array:ty, $form:ident, $inside:ident, $make:expr;)*) => {$(
-        impl<T: Element, D: Dimension, B: Backend> Sealed for $array {}
-        impl<T: Element, D: Dimension, B: Backend> GraphParameter<B> for $array {
-            type Form = $form<T, D>;
-            type Inside<'g> = $inside<'g, T, D, B>;
-
-            fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
-                record(self, recorder).map($make)
-            }
-        }
-        impl<T: Element, D: Dimension, B: Backend> GraphArgument<B> for $array {
-            fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
-                to.arrays.push(self.place());
-            }
-        }
-        impl<T, D> fmt::Debug for $form<T, D> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(stringify!($form))
-            }
-        }
-    )*};
-}
 parameters! {
-    &PinnedArray<T, D, B>, PinnedReadForm, PinnedView, PinnedView;
-    &mut PinnedArray<T, D, B>, PinnedWriteForm, PinnedHost, |array| array;
+    [T: Element, D: Dimension, B: Backend] [] &PinnedArray<T, D, B>, B:
+        PinnedReadForm<T, D> => PinnedView<'g, T, D, B>,
+        |array, recorder| record(array, recorder).map(PinnedView), |array, to| to.arrays.push(array.place());
+    [T: Element, D: Dimension, B: Backend] [] &mut PinnedArray<T, D, B>, B:
+        PinnedWriteForm<T, D> => PinnedHost<'g, T, D, B>,
+        |array, recorder| record(array, recorder), |array, to| to.arrays.push(array.place());
 }

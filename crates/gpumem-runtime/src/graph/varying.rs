@@ -2,7 +2,7 @@
 
 use super::{
     Sealed,
-    arguments::{GraphArgument, GraphParameter, Places, Recorder},
+    arguments::{GraphArgument, GraphParameter, Places, Recorder, parameters},
 };
 use crate::device::AllocationRef;
 use gpumem_core::{Backend, Element, Result};
@@ -81,62 +81,28 @@ impl<T, B: Backend> fmt::Debug for Varying<T, B> {
     }
 }
 
-// A number of a recording, given to a graph that is launched there.
-impl<T: 'static, B: Backend> Sealed for Varying<T, B> {}
-impl<T: 'static, B: Backend> GraphParameter<B> for Varying<T, B> {
-    type Form = T;
-    type Inside<'g> = Self;
-
-    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
-        Self::record(recorder, &self.bytes)
-    }
-}
-impl<T: 'static, B: Backend> GraphArgument<B> for Varying<T, B> {
-    fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
-        to.numbers.push(NumberRef { bytes: &self.bytes, memory: Some(&self.memory) });
-    }
-}
-
-impl<B: Backend> Sealed for UntypedNumber<B> {}
-impl<B: Backend> GraphParameter<B> for UntypedNumber<B> {
-    type Form = UntypedValue;
-    type Inside<'g> = Varying<UntypedValue, B>;
-
-    fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
-        match self {
+parameters! {
+    // A number of a recording, given to a graph that is launched there.
+    [T: 'static, B: Backend] [] Varying<T, B>, B: T => Self,
+        |number, recorder| Varying::record(recorder, &number.bytes),
+        |number, to| to.numbers.push(NumberRef { bytes: &number.bytes, memory: Some(&number.memory) });
+    [B: Backend] [] UntypedNumber<B>, B: UntypedValue => Varying<UntypedValue, B>,
+        |number, recorder| match number {
             Self::Known(value) => GraphParameter::record(value, recorder),
             Self::Varying(number) => GraphParameter::record(number, recorder),
-        }
-    }
-}
-impl<B: Backend> GraphArgument<B> for UntypedNumber<B> {
-    fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
-        match self {
+        },
+        |number, to| match number {
             Self::Known(value) => value.bind(to),
             Self::Varying(number) => number.bind(to),
-        }
-    }
+        };
 }
 
 macro_rules! numbers {
-    ($([$($generic:tt)*] $type:ty, $number:ident => $bytes:expr;)*) => {$(
-        impl<$($generic)*> Sealed for $type {}
-        impl<$($generic)* B: Backend> GraphParameter<B> for $type {
-            type Form = Self;
-            type Inside<'g> = Varying<Self, B>;
-
-            fn record<'g>(&self, recorder: &mut Recorder<'_, B>) -> Result<Self::Inside<'g>> {
-                let $number = self;
-                Varying::record(recorder, $bytes)
-            }
-        }
-        impl<$($generic)* B: Backend> GraphArgument<B> for $type {
-            fn bind<'a>(&'a self, to: &mut Places<'a, B>) {
-                let $number = self;
-                to.numbers.push(NumberRef { bytes: $bytes, memory: None });
-            }
-        }
-    )*};
+    ($([$($generic:tt)*] $type:ty, $number:ident => $bytes:expr;)*) => { parameters! {$(
+        [$($generic)*] [B: Backend] $type, B: Self => Varying<Self, B>,
+            |$number, recorder| Varying::record(recorder, $bytes),
+            |$number, to| to.numbers.push(NumberRef { bytes: $bytes, memory: None });
+    )*} };
     ($($type:ident)*) => { numbers! { $([] $type, number => bytemuck::bytes_of(number);)* } };
 }
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 }
