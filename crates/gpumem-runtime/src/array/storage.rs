@@ -45,52 +45,25 @@ pub struct Shared<'a, T, B>(PhantomData<(&'a T, B)>);
 #[derive(Debug)]
 pub struct Exclusive<'a, T, B>(PhantomData<(&'a mut T, B)>);
 
-impl<T, B> sealed::SealedStorage for Owned<T, B> {}
-impl<T, B> sealed::SealedStorage for Imported<T, B> {}
-impl<T, B> sealed::SealedStorage for Frozen<T, B> {}
-impl<T, B> sealed::SealedStorage for Shared<'_, T, B> {}
-impl<T, B> sealed::SealedStorage for Exclusive<'_, T, B> {}
-
-impl<T, B: Backend> OnBackend for Owned<T, B> {
-    type Backend = B;
-    type Owner = ();
+macro_rules! storages {
+    ($($storage:ty, $owner:ty, $name:literal;)*) => {$(
+        impl<T, B> sealed::SealedStorage for $storage {}
+        impl<T, B: Backend> OnBackend for $storage {
+            type Backend = B;
+            type Owner = $owner;
+        }
+        impl<T: Element, B: Backend> Storage for $storage {
+            type Elem = T;
+            const NAME: &'static str = $name;
+        }
+    )*};
 }
-impl<T: Element, B: Backend> Storage for Owned<T, B> {
-    type Elem = T;
-    const NAME: &'static str = "DeviceArray";
+storages! {
+    Owned<T, B>, (), "DeviceArray";
+    Imported<T, B>, (), "ImportedArray";
+    Frozen<T, B>, Arc<FrozenMemory<B>>, "FrozenArray";
+    Shared<'_, T, B>, (), "DeviceView";
+    Exclusive<'_, T, B>, (), "DeviceViewMut";
 }
-impl<T, B: Backend> OnBackend for Imported<T, B> {
-    type Backend = B;
-    type Owner = ();
-}
-impl<T: Element, B: Backend> Storage for Imported<T, B> {
-    type Elem = T;
-    const NAME: &'static str = "ImportedArray";
-}
-impl<T, B: Backend> OnBackend for Frozen<T, B> {
-    type Backend = B;
-    type Owner = Arc<FrozenMemory<B>>;
-}
-impl<T: Element, B: Backend> Storage for Frozen<T, B> {
-    type Elem = T;
-    const NAME: &'static str = "FrozenArray";
-}
-impl<T, B: Backend> OnBackend for Shared<'_, T, B> {
-    type Backend = B;
-    type Owner = ();
-}
-impl<T: Element, B: Backend> Storage for Shared<'_, T, B> {
-    type Elem = T;
-    const NAME: &'static str = "DeviceView";
-}
-impl<T, B: Backend> OnBackend for Exclusive<'_, T, B> {
-    type Backend = B;
-    type Owner = ();
-}
-impl<T: Element, B: Backend> Storage for Exclusive<'_, T, B> {
-    type Elem = T;
-    const NAME: &'static str = "DeviceViewMut";
-}
-
 impl<T: Element, B: Backend> StorageMut for Owned<T, B> {}
 impl<T: Element, B: Backend> StorageMut for Exclusive<'_, T, B> {}
