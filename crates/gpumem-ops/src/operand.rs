@@ -1,11 +1,12 @@
 //! An array as the kernels take it: packed, its axes in the order of memory.
 
 use gpumem_core::{Backend, Element, LayoutError, Result};
-use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Layout, Owned, Shared, Storage, Stream};
+use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Layout, Storage, Stream};
 use ndarray::{Dimension, IxDyn};
 use smallvec::SmallVec;
 
 type Axes = SmallVec<[usize; 6]>;
+type Dynamic<S> = ArrayBase<S, IxDyn>;
 
 /// A packed array, or a packed copy of one that has gaps or is broadcast.
 pub(crate) struct Operand<'a, T: Element, B: Backend> {
@@ -55,13 +56,7 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
         let axes: Axes = (0..array.ndim()).collect();
         let elements = match array.is_c_contiguous() {
             true => Elements::InPlace(array.view().into_dyn()),
-            false => {
-                let empty = stream.uninit_array::<T, _>(array.raw_dim())?;
-                // SAFETY: the copy below writes every element, and is ordered before every later use of the array.
-                let mut copy = unsafe { empty.assume_init() };
-                stream.copy_to_device(&mut copy, &array.view())?;
-                Elements::Copied(copy.into_dyn())
-            }
+            false => Elements::Copied(packed(stream, &array.view().into_dyn())?),
         };
         Ok(Self { elements, axes, inverted: Axes::new() })
     }
@@ -80,13 +75,7 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
         let view = arranged(other.view().into_dyn(), &axes, &inverted)?;
         let elements = match view.is_c_contiguous() {
             true => Elements::InPlace(view),
-            false => {
-                let empty = stream.uninit_array::<S::Elem, _>(view.raw_dim())?;
-                // SAFETY: as above.
-                let mut copy = unsafe { empty.assume_init() };
-                stream.copy_to_device(&mut copy, &view)?;
-                Elements::Copied(copy)
-            }
+            false => Elements::Copied(packed(stream, &view)?),
         };
         Ok(Operand { elements, axes, inverted })
     }
@@ -134,13 +123,23 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
     }
 }
 
-/// An array without contents, of which the next launch writes every element.
+/// A copy in row-major order.
+fn packed<T: Element, B: Backend>(
+    stream: &Stream<B>,
+    view: &DeviceView<'_, T, IxDyn, B>,
+) -> Result<DeviceArray<T, IxDyn, B>> {
+    let mut copy = unwritten(stream, view.shape())?;
+    stream.copy_to_device(&mut copy, view)?;
+    Ok(copy)
+}
+
+/// An array without contents, of which the next launch or copy writes every element.
 pub(crate) fn unwritten<T: Element, B: Backend>(
     stream: &Stream<B>,
     shape: &[usize],
 ) -> Result<DeviceArray<T, IxDyn, B>> {
     let empty = stream.uninit_array::<T, _>(IxDyn(shape))?;
-    // SAFETY: the caller launches a kernel on it that writes every element, before it gives the array to other code.
+    // SAFETY: the caller enqueues a kernel or a copy that writes every element, before it gives the array to other code.
     Ok(unsafe { empty.assume_init() })
 }
 
@@ -176,36 +175,16 @@ fn order_of(layout: &Layout) -> (Axes, Axes) {
     (axes, inverted)
 }
 
-/// Views and arrays, whose axes are turned alike.
-trait Turned: Sized {
-    fn permuted(self, axes: &[usize]) -> Result<Self>;
-    fn inverted(self, axis: usize) -> Result<Self>;
+fn arranged<S: Storage>(array: Dynamic<S>, axes: &[usize], inverted: &[usize]) -> Result<Dynamic<S>> {
+    inverted.iter().try_fold(array, |array, axis| array.inverted_axis(*axis))?.permuted_axes(axes)
 }
 
-macro_rules! turned {
-    ($([$($generics:tt)*] $storage:ty;)*) => {$(
-        impl<$($generics)* T: Element, B: Backend> Turned for ArrayBase<$storage, IxDyn> {
-            fn permuted(self, axes: &[usize]) -> Result<Self> {
-                self.permuted_axes(axes)
-            }
-            fn inverted(self, axis: usize) -> Result<Self> {
-                self.inverted_axis(axis)
-            }
-        }
-    )*};
-}
-turned! { ['a,] Shared<'a, T, B>; [] Owned<T, B>; }
-
-fn arranged<V: Turned>(array: V, axes: &[usize], inverted: &[usize]) -> Result<V> {
-    inverted.iter().try_fold(array, |array, axis| array.inverted(*axis))?.permuted(axes)
-}
-
-fn restore<V: Turned>(array: V, axes: &[usize], inverted: &[usize]) -> Result<V> {
+fn restore<S: Storage>(array: Dynamic<S>, axes: &[usize], inverted: &[usize]) -> Result<Dynamic<S>> {
     let mut back: Axes = SmallVec::from_elem(0, axes.len());
     for (place, axis) in axes.iter().enumerate() {
         if let Some(slot) = back.get_mut(*axis) {
             *slot = place;
         }
     }
-    inverted.iter().try_fold(array.permuted(&back)?, |array, axis| array.inverted(*axis))
+    inverted.iter().try_fold(array.permuted_axes(&back)?, |array, axis| array.inverted_axis(*axis))
 }
