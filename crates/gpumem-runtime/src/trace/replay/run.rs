@@ -8,11 +8,14 @@ use crate::{
 };
 use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
 use gpumem_memory::{memory::named, trace::clock::clock, track::Access};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::{
     hint,
     ops::Range,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -100,31 +103,6 @@ pub(super) fn run<B: Backend>(
     })
 }
 
-/// Where threads wait until all of them are there, or until it is known that some cannot be had.
-#[derive(Default)]
-struct Gate {
-    go_on: Mutex<Option<bool>>,
-    opened: Condvar,
-}
-
-impl Gate {
-    /// Waits, and says whether to go on.
-    fn pass(&self) -> bool {
-        let mut go_on = self.go_on.lock();
-        loop {
-            match *go_on {
-                Some(go_on) => return go_on,
-                None => self.opened.wait(&mut go_on),
-            }
-        }
-    }
-
-    fn open(&self, go_on: bool) {
-        *self.go_on.lock() = Some(go_on);
-        self.opened.notify_all();
-    }
-}
-
 impl<B: Backend> Stage<'_, B> {
     /// The events of each thread that has some, by index.
     fn parts(&self) -> Vec<Vec<usize>> {
@@ -143,22 +121,23 @@ impl<B: Backend> Stage<'_, B> {
             let counts = self.act(&parts.pop().unwrap_or_default());
             return Ok((vec![counts], start.elapsed()));
         }
-        let (gate, mut start) = (Gate::default(), Instant::now());
+        // Where threads wait until all of them are there, or until it is known that some cannot be had.
+        let (goes_on, mut start) = (OnceLock::new(), Instant::now());
         let counts = thread::scope(|scope| {
             let mut workers = Vec::new();
             for part in &parts {
-                let work = || if gate.pass() { self.act(part) } else { Counts::default() };
+                let work = || if *goes_on.wait() { self.act(part) } else { Counts::default() };
                 match thread::Builder::new().spawn_scoped(scope, work) {
                     Ok(worker) => workers.push(worker),
                     Err(error) => {
                         // Those that are there would wait for the others' turns.
-                        gate.open(false);
+                        let _ = goes_on.set(false);
                         return Err(error);
                     }
                 }
             }
             start = Instant::now();
-            gate.open(true);
+            let _ = goes_on.set(true);
             Ok(workers.into_iter().filter_map(|worker| worker.join().ok()).collect())
         });
         counts.map(|counts| (counts, start.elapsed())).map_err(|error: std::io::Error| {
