@@ -9,19 +9,21 @@ use crate::{
     Device, Layout,
     device::{Allocation, AllocationRef},
 };
-use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::ProcessGuard};
+use gpumem_core::{
+    Backend, ErrorKind, MemoryKind, Result,
+    process::{PerProcess, ProcessGuard},
+};
 use gpumem_memory::track::unique_id;
 use parking_lot::Mutex;
 use std::{
     any::Any,
     collections::BTreeMap,
-    ptr,
-    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 /// The memory that one process lends.
+#[derive(Default)]
 struct Table {
-    origin: ProcessGuard,
     /// Allocations that are lent at this moment, by address and number.
     lent: Mutex<BTreeMap<(u64, u64), Entry>>,
     /// How many entries there are: a program that lends nothing pays for one load.
@@ -33,16 +35,6 @@ struct Table {
 }
 
 impl Table {
-    fn new() -> Self {
-        Self {
-            origin: ProcessGuard::current(),
-            lent: Mutex::new(BTreeMap::new()),
-            count: AtomicUsize::new(0),
-            registered: Mutex::new(BTreeMap::new()),
-            tensors: Mutex::new(BTreeMap::new()),
-        }
-    }
-
     /// Whether a registered array has some of these bytes.
     fn has_registered(&self, first: u64, end: u64) -> bool {
         self.registered.lock().range(..(end, 0)).any(|(_, last)| *last > first)
@@ -51,21 +43,8 @@ impl Table {
 
 /// A forked child gets a new table: the parent's lock may be held for ever there.
 fn table() -> &'static Table {
-    static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
-    loop {
-        let current = CURRENT.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or was leaked below, so it is valid for ever.
-        if let Some(table) = unsafe { current.as_ref() }
-            && table.origin == ProcessGuard::current()
-        {
-            return table;
-        }
-        let fresh = Box::into_raw(Box::new(Table::new()));
-        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: no other thread has seen `fresh`.
-            drop(unsafe { Box::from_raw(fresh) });
-        }
-    }
+    static TABLE: PerProcess<Table> = PerProcess::new(Table::default);
+    TABLE.get()
 }
 
 struct Entry {
@@ -147,9 +126,8 @@ pub(crate) struct OwnTensor {
 
 impl OwnTensor {
     pub(crate) fn note<B: Backend>(context: usize, memory: &AllocationRef<B>) -> Self {
-        let table = table();
-        table.tensors.lock().insert(context, Box::new(memory.clone()));
-        Self { origin: table.origin, context }
+        table().tensors.lock().insert(context, Box::new(memory.clone()));
+        Self { origin: ProcessGuard::current(), context }
     }
 
     /// Whether a tensor with that context is the library's own, and older than a reset of its device.
@@ -160,9 +138,8 @@ impl OwnTensor {
 
 impl Drop for OwnTensor {
     fn drop(&mut self) {
-        let table = table();
-        if table.origin == self.origin {
-            let memory = table.tensors.lock().remove(&self.context);
+        if ProcessGuard::current() == self.origin {
+            let memory = table().tensors.lock().remove(&self.context);
             // Dropped without the lock.
             drop(memory);
         }
@@ -186,15 +163,14 @@ impl Registration {
         }
         let key = (start, unique_id());
         table.registered.lock().insert(key, end);
-        Ok(Self { origin: table.origin, key })
+        Ok(Self { origin: ProcessGuard::current(), key })
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let table = table();
-        if table.origin == self.origin {
-            table.registered.lock().remove(&self.key);
+        if ProcessGuard::current() == self.origin {
+            table().registered.lock().remove(&self.key);
         }
     }
 }
