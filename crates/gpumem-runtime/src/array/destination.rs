@@ -11,7 +11,7 @@ use crate::{
 use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};
 use gpumem_memory::track::DeviceContext;
 use gpumem_memory::track::Timeline;
-use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
+use ndarray::{ArrayView, ArrayViewMut, Axis, Dimension, Ix0, Ix1};
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// Destinations of a copy from a device of backend `B`: arrays and mutable views of ndarray of any layout, slices,
@@ -185,23 +185,27 @@ impl<B: Backend, T: Element, S: ndarray::DataMut<Elem = T>, D: Dimension> FromDe
     }
 }
 
-impl<B: Backend, T: Element> FromDevice<B> for [T] {
-    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
-        Destination::host(ArrayViewMut::from(self))
-    }
-}
+// Sources and destinations alike.
+macro_rules! lists {
+    ($([$($length:tt)*] $list:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<B: Backend, T: Element, $($length)*> ToDevice<B> for $list {
+            type Elem = T;
+            type Dim = Ix1;
 
-impl<B: Backend, T: Element, const N: usize> FromDevice<B> for [T; N] {
-    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
-        Destination::host(ArrayViewMut::from(self))
-    }
-}
+            fn source(&self) -> Source<'_, T, Ix1, B> {
+                Source::host(ArrayView::from(self))
+            }
+        }
 
-impl<B: Backend, T: Element> FromDevice<B> for Vec<T> {
-    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
-        Destination::host(ArrayViewMut::from(self))
-    }
+        impl<B: Backend, T: Element, $($length)*> FromDevice<B> for $list {
+            fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+                Destination::host(ArrayViewMut::from(self))
+            }
+        }
+    )*};
 }
+lists! { [] [T]; [const N: usize] [T; N]; [] Vec<T>; }
 
 impl<B: Backend, T: Element> FromDevice<B> for Scalar<T> {
     fn destination(&mut self) -> Destination<'_, T, Ix0, B> {

@@ -11,7 +11,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
 use gpumem_memory::{may_block, track::Timeline};
-use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn};
+use ndarray::{ArrayD, ArrayView, Dimension, Ix0, IxDyn};
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 /// A source of a copy to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors of
@@ -387,36 +387,6 @@ impl<B: Backend, T: Element, S: ndarray::Data<Elem = T>, D: Dimension> ToDevice<
 
     fn source(&self) -> Source<'_, T, D, B> {
         Source::host(self.view())
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<B: Backend, T: Element> ToDevice<B> for [T] {
-    type Elem = T;
-    type Dim = Ix1;
-
-    fn source(&self) -> Source<'_, T, Ix1, B> {
-        Source::host(ArrayView::from(self))
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<B: Backend, T: Element, const N: usize> ToDevice<B> for [T; N] {
-    type Elem = T;
-    type Dim = Ix1;
-
-    fn source(&self) -> Source<'_, T, Ix1, B> {
-        Source::host(ArrayView::from(self))
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<B: Backend, T: Element> ToDevice<B> for Vec<T> {
-    type Elem = T;
-    type Dim = Ix1;
-
-    fn source(&self) -> Source<'_, T, Ix1, B> {
-        Source::host(ArrayView::from(self))
     }
 }
 
