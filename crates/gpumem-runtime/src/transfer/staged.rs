@@ -55,28 +55,9 @@ impl<'a, B: Backend> Staged<'a, B> {
         operation: &'static str,
         piece: &CopyNest,
         source: ArrayRef<'_, B>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         // In the block the piece lies where the other half of the way reads it.
-        let nest = self.inside(piece);
-        let memory = self.staging.memory();
-        let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, memory));
-        let accesses = [source.access(false), Access::write(memory, self.layout.extent())];
-        timeline.submit(operation, &accesses, |sink| {
-            // SAFETY: the block and the source's memory are alive and ordered by their access logs; they share no bytes,
-            // and elements in the block do not overlap.
-            unsafe {
-                enqueue(
-                    timeline,
-                    sink,
-                    (&nest, &RegionLoop::new(&nest)),
-                    from,
-                    to,
-                    source.memory.boundaries(),
-                    &mut 0,
-                )
-            }
-        })?;
-        Ok(())
+        self.submit(timeline, operation, &self.inside(piece), source, Direction::DeviceToHost)
     }
 
     /// Enqueues the copy between the block and the device.
@@ -90,6 +71,18 @@ impl<'a, B: Backend> Staged<'a, B> {
     ) -> Result<u64> {
         let block = CopyNest { axes: self.axes.clone(), src: 0, ..piece.clone() };
         let nest = if direction == Direction::HostToDevice { block } else { block.swapped() };
+        self.submit(timeline, operation, &nest, array_ref, direction)
+    }
+
+    /// Enqueues a copy whose source (up) or destination (down) is the block.
+    fn submit(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        nest: &CopyNest,
+        array_ref: ArrayRef<'_, B>,
+        direction: Direction,
+    ) -> Result<u64> {
         let memory = self.staging.memory();
         let (host, device) = (CopySide::of(timeline, memory), CopySide::of(timeline, array_ref.memory));
         let whole = self.layout.extent();
@@ -107,7 +100,7 @@ impl<'a, B: Backend> Staged<'a, B> {
                 enqueue(
                     timeline,
                     sink,
-                    (&nest, &RegionLoop::new(&nest)),
+                    (nest, &RegionLoop::new(nest)),
                     from,
                     to,
                     array_ref.memory.boundaries(),
