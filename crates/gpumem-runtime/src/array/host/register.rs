@@ -7,7 +7,7 @@ use super::{
 use crate::{Device, Layout, device::Allocation};
 use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
 use ndarray::{Array, Dimension};
-use std::fmt;
+use std::{any::Any, fmt};
 
 /// An array of the caller that the library has taken over, page-locked until it is deregistered or dropped.
 pub type RegisteredArray<T, D, B> = HostArray<Registered<'static, Pinned>, T, D, B>;
@@ -95,44 +95,57 @@ impl<B: Backend> Device<B> {
         mut array: Array<T, D>,
         mapped: bool,
     ) -> TakenOver<K, T, D, B> {
-        let layout = match self.layout_to_register(operation, &array, mapped) {
+        let layout = match Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>()) {
             Ok(layout) => layout,
-            Err(error) => return Err(RegisterError { given: array, error }),
+            Err(error) => {
+                return Err(RegisterError { given: array, error: self.core().error(operation, error) });
+            }
         };
-        let extent = layout.extent();
-        let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
+        let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset());
+        // SAFETY: the array owns the elements from the lowest to the highest; moving it moves none of them.
+        unsafe { self.register_owner(operation, lowest, &layout, array, mapped) }
+    }
+
+    /// # Safety
+    /// As for [`register_foreign`](Self::register_foreign).
+    pub(super) unsafe fn register_owner<K: HostKind, T: Element, D: Dimension, O: Any + Send + Sync>(
+        &self,
+        operation: &'static str,
+        lowest: *mut u8,
+        layout: &Layout,
+        owner: O,
+        mapped: bool,
+    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<O>> {
+        let aligned = layout.check_alignment(align_of::<T>());
+        let checked = self
+            .check_registers(operation, mapped)
+            .and_then(|()| aligned.map_err(|error| self.core().error(operation, error)));
+        if let Err(error) = checked {
+            return Err(RegisterError { given: owner, error });
+        }
         let options = RegisterOptions { mapped, ..RegisterOptions::default() };
         // Neighbours share pages, and a page is locked once: so that one can be pinned and the other mapped, every page
         // is mapped where that is possible.
         let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
-        let (address, bytes) = (lowest.expose_provenance() as u64, extent.len());
-        // SAFETY: the array owns the elements from the lowest to the highest; moving it moves none of them.
-        match unsafe { pin_guard::register(self, operation, address, bytes, pages, array) } {
+        let (address, bytes) = (lowest.expose_provenance() as u64, layout.extent().end);
+        // SAFETY: the owner keeps the bytes, by the promise of the caller.
+        match unsafe { pin_guard::register(self, operation, address, bytes, pages, owner) } {
             Ok(locked) if mapped && !locked.has_address() => {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";
                 let error = self.core().error(operation, ErrorKind::Registration { why });
                 Err(RegisterError { given: locked.unlock(), error })
             }
-            Ok(locked) => Ok(HostArray::over_ndarray(locked.into_allocation(self, options, false), layout)),
+            Ok(locked) => {
+                let memory = locked.into_allocation(self, options, false);
+                Ok(HostArray::over_ndarray(memory, layout.clone()))
+            }
             Err((given, error)) => Err(RegisterError { given, error }),
         }
     }
 
-    /// Whether an array of such a kind can be registered at all, and its layout.
-    fn layout_to_register<T: Element, D: Dimension + 'static>(
-        &self,
-        operation: &'static str,
-        array: &Array<T, D>,
-        mapped: bool,
-    ) -> gpumem_core::Result<Layout> {
-        self.check_registers(operation, mapped)?;
-        Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>())
-            .map_err(|error| self.core().error(operation, error))
-    }
-
     /// Whether memory of the caller can be registered at all.
-    pub(super) fn check_registers(&self, operation: &'static str, mapped: bool) -> gpumem_core::Result<()> {
+    fn check_registers(&self, operation: &'static str, mapped: bool) -> gpumem_core::Result<()> {
         let fail = |kind| self.core().error(operation, kind);
         self.core().check(operation)?;
         let capabilities = self.capabilities();
@@ -170,7 +183,7 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
 
     /// As [`deregister`](Self::deregister), for memory of any owner.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
-    pub(super) fn take_back<O: std::any::Any>(self) -> Result<O, RegisterError<Self>> {
+    pub(super) fn take_back<O: Any>(self) -> Result<O, RegisterError<Self>> {
         const OPERATION: &str = "deregister";
         let wait_outcome = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
         let wait_outcome = wait_outcome.and_then(|wait_outcome| wait_outcome.result);

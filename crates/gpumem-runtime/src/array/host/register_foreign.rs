@@ -2,10 +2,9 @@
 
 use super::{
     HostArray, HostKind, Mapped, MappedRegisteredArray, Pinned, RegisterError, Registered, RegisteredArray,
-    pin_guard,
 };
 use crate::{Device, Layout};
-use gpumem_core::{Backend, Element, ErrorKind, RegisterOptions};
+use gpumem_core::{Backend, Element};
 use ndarray::Dimension;
 use std::any::Any;
 
@@ -28,7 +27,7 @@ impl<B: Backend> Device<B> {
         owner: O,
     ) -> Result<RegisteredArray<T, D, B>, RegisterError<O>> {
         // SAFETY: the caller's promise.
-        unsafe { self.lock_foreign::<Pinned, T, D, O>("register", lowest, layout, owner, false) }
+        unsafe { self.register_owner::<Pinned, T, D, O>("register", lowest, layout, owner, false) }
     }
 
     /// As [`register_foreign`](Self::register_foreign), and gives the memory a device address.
@@ -45,44 +44,7 @@ impl<B: Backend> Device<B> {
         owner: O,
     ) -> Result<MappedRegisteredArray<T, D, B>, RegisterError<O>> {
         // SAFETY: the caller's promise.
-        unsafe { self.lock_foreign::<Mapped, T, D, O>("register_mapped", lowest, layout, owner, true) }
-    }
-
-    /// # Safety
-    /// As for [`register_foreign`](Self::register_foreign).
-    unsafe fn lock_foreign<K: HostKind, T: Element, D: Dimension, O: Any + Send + Sync>(
-        &self,
-        operation: &'static str,
-        lowest: *mut u8,
-        layout: &Layout,
-        owner: O,
-        mapped: bool,
-    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<O>> {
-        let aligned = layout.check_alignment(align_of::<T>());
-        let checked = self
-            .check_registers(operation, mapped)
-            .and_then(|()| aligned.map_err(|error| self.core().error(operation, error)));
-        if let Err(error) = checked {
-            return Err(RegisterError { given: owner, error });
-        }
-        let options = RegisterOptions { mapped, ..RegisterOptions::default() };
-        // As for arrays of ndarray: every page is mapped where that is possible.
-        let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
-        let (address, bytes) = (lowest.expose_provenance() as u64, layout.extent().end);
-        // SAFETY: the owner keeps the bytes, by the promise of the caller.
-        match unsafe { pin_guard::register(self, operation, address, bytes, pages, owner) } {
-            Ok(locked) if mapped && !locked.has_address() => {
-                let why =
-                    "it shares pages with other registered memory and has no device address in one piece";
-                let error = self.core().error(operation, ErrorKind::Registration { why });
-                Err(RegisterError { given: locked.unlock(), error })
-            }
-            Ok(locked) => {
-                let memory = locked.into_allocation(self, options, false);
-                Ok(HostArray::over_ndarray(memory, layout.clone()))
-            }
-            Err((given, error)) => Err(RegisterError { given, error }),
-        }
+        unsafe { self.register_owner::<Mapped, T, D, O>("register_mapped", lowest, layout, owner, true) }
     }
 }
 
