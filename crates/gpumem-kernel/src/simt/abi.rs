@@ -50,36 +50,6 @@ unsafe impl<T: Element> Parameter for Slice<T> {
     }
 }
 
-// SAFETY: as `Slice`.
-unsafe impl<T: Element> Parameter for SliceMut<T> {
-    const SIZE: usize = 16;
-    const ALIGN: usize = 8;
-    const IS_MEMORY: bool = true;
-
-    fn device_type() -> Option<String> {
-        device_name::<T>().map(|name| format!("gpumem::slice<{name}>"))
-    }
-
-    fn reach(argument: &[u8]) -> Option<MemoryReach> {
-        Slice::<T>::reach(argument)
-    }
-
-    fn narrow(&self, inside: &mut Inside) {
-        self.0.narrow(inside);
-    }
-
-    #[inline(always)]
-    unsafe fn assume(&self, ids: [usize; 3]) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.assume(ids) }
-    }
-
-    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { Slice::bind(argument, checker) }.map(Self)
-    }
-}
-
 // SAFETY: an address, the lengths and the strides of the axes; `bind` takes as many bytes.
 unsafe impl<T: Element, const N: usize> Parameter for View<T, N> {
     const SIZE: usize = 8 + 16 * N;
@@ -148,34 +118,47 @@ fn view_words<const N: usize>(bytes: &[u8]) -> Option<(u64, [u64; N], [i64; N])>
     Some((address, words(extents)?, words(strides)?.map(|word| word as i64)))
 }
 
-// SAFETY: as `View`.
-unsafe impl<T: Element, const N: usize> Parameter for ViewMut<T, N> {
-    const SIZE: usize = 8 + 16 * N;
-    const ALIGN: usize = 8;
-    const IS_MEMORY: bool = true;
+/// Arrays that are passed as the array in them: how many axes have an own element, and the type in device code.
+macro_rules! wrappers {
+    ($([$($generics:tt)*] $type:ty as $of:ty, $axes:expr, $device_type:expr;)*) => {$(
+        // SAFETY: as the array in it.
+        unsafe impl<T: Element, $($generics)*> Parameter for $type {
+            const SIZE: usize = <$of>::SIZE;
+            const ALIGN: usize = <$of>::ALIGN;
+            const IS_MEMORY: bool = true;
+            const OWN_AXES: usize = $axes;
 
-    fn device_type() -> Option<String> {
-        device_name::<T>().map(|name| format!("gpumem::view<{name}, {N}>"))
-    }
+            fn device_type() -> Option<String> {
+                $device_type
+            }
 
-    fn reach(argument: &[u8]) -> Option<MemoryReach> {
-        View::<T, N>::reach(argument)
-    }
+            fn reach(argument: &[u8]) -> Option<MemoryReach> {
+                <$of>::reach(argument)
+            }
 
-    fn narrow(&self, inside: &mut Inside) {
-        self.0.narrow(inside);
-    }
+            fn narrow(&self, inside: &mut Inside) {
+                self.0.narrow(inside);
+            }
 
-    #[inline(always)]
-    unsafe fn assume(&self, ids: [usize; 3]) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.assume(ids) }
-    }
+            #[inline(always)]
+            unsafe fn assume(&self, ids: [usize; 3]) {
+                // SAFETY: the caller's promise.
+                unsafe { self.0.assume(ids) }
+            }
 
-    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { View::bind(argument, checker) }.map(Self)
-    }
+            unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
+                // SAFETY: the caller's promise.
+                unsafe { <$of>::bind(argument, checker) }.map(Self)
+            }
+        }
+    )*};
+}
+pub(super) use wrappers;
+
+wrappers! {
+    [] SliceMut<T> as Slice<T>, Slice::<T>::OWN_AXES, device_name::<T>().map(|name| format!("gpumem::slice<{name}>"));
+    [const N: usize] ViewMut<T, N> as View<T, N>, View::<T, N>::OWN_AXES,
+        device_name::<T>().map(|name| format!("gpumem::view<{name}, {N}>"));
 }
 
 // SAFETY: the address, the place in the module's constant memory, the lengths and the strides of the axes; `bind` takes as

@@ -10,6 +10,7 @@
 
 use crate::simt::{
     Indices, Inside, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds,
+    abi::wrappers,
     access::{place_of, sealed::SealedPosition},
     checker::Checker,
     phases::PhaseItem,
@@ -234,44 +235,7 @@ own! {
     [const N: usize] OwnView<T, N>, OwnId<'_, N>, at => at;
 }
 
-macro_rules! parameters {
-    ($([$($generics:tt)*] $type:ty as $of:ty, $axes:expr;)*) => {$(
-        // SAFETY: as the array in it.
-        unsafe impl<T: Element, $($generics)*> Parameter for $type {
-            const SIZE: usize = <$of>::SIZE;
-            const ALIGN: usize = <$of>::ALIGN;
-            const IS_MEMORY: bool = true;
-            const OWN_AXES: usize = $axes;
-
-            fn device_type() -> Option<String> {
-                <$of>::device_type()
-            }
-
-            fn reach(argument: &[u8]) -> Option<MemoryReach> {
-                <$of>::reach(argument)
-            }
-
-            fn narrow(&self, inside: &mut Inside) {
-                self.0.narrow(inside);
-            }
-
-            #[inline(always)]
-            unsafe fn assume(&self, ids: [usize; 3]) {
-                // SAFETY: the caller's promise.
-                unsafe { self.0.assume(ids) }
-            }
-
-            unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
-                // SAFETY: the caller's promise.
-                unsafe { <$of>::bind(argument, checker) }.map(Self)
-            }
-        }
-    )*};
-}
-parameters! {
-    [] Own<T> as SliceMut<T>, 1;
-    [const N: usize] OwnView<T, N> as ViewMut<T, N>, {
-        check_rank(N);
-        N
-    };
+wrappers! {
+    [] Own<T> as SliceMut<T>, 1, SliceMut::<T>::device_type();
+    [const N: usize] OwnView<T, N> as ViewMut<T, N>, { check_rank(N); N }, ViewMut::<T, N>::device_type();
 }
