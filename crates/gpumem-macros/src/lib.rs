@@ -26,6 +26,7 @@ mod groups;
 mod lower;
 mod names;
 mod number_methods;
+mod operators;
 mod record;
 mod signature;
 mod split;

@@ -1,7 +1,7 @@
 //! Statements that lead elsewhere: `if`, `match`, loops, `break`, `continue`, `return`.
 
-use super::{Code, Loop, Lower, Order, Value, error, operators::plain_operator, refuse};
-use crate::{names::Key, signature::Role};
+use super::{Code, Loop, Lower, Order, Value, error, refuse};
+use crate::{names::Key, operators::plain_operator, signature::Role};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Label, Lifetime, Pat, spanned::Spanned, visit::Visit};

@@ -1,10 +1,10 @@
 //! Expressions: literals, names, operators, casts, tuples, arrays.
 
-use super::{
-    Lower, Order, Value, error, operators::plain_operator, order_of, parts::leads_to_part, refuse, sides,
-    witness,
+use super::{Lower, Order, Value, error, order_of, parts::leads_to_part, refuse, sides, witness};
+use crate::{
+    names::{Variable, VariableKind, member_name, text_of},
+    operators::plain_operator,
 };
-use crate::names::{Variable, VariableKind, member_name, text_of};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{BinOp, Expr, Lit, UnOp, spanned::Spanned};

@@ -16,7 +16,6 @@ mod control;
 mod expressions;
 mod functions;
 mod methods;
-mod operators;
 mod parts;
 mod patterns;
 mod phases;

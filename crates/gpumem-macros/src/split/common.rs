@@ -2,7 +2,7 @@
 //! computed again after a barrier.
 
 use super::{Binding, Plan};
-use crate::wave::WAVE;
+use crate::{operators::plain_operator, wave::WAVE};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::HashSet;
@@ -115,26 +115,9 @@ fn root(place: &Expr) -> Option<&Ident> {
 
 /// The place that an expression assigns to, the value, and whether it has an operator.
 pub(super) fn assignment(e: &Expr) -> Option<(&Expr, &Expr, bool)> {
-    use syn::BinOp::{
-        AddAssign, BitAndAssign, BitOrAssign, BitXorAssign, DivAssign, MulAssign, RemAssign, ShlAssign,
-        ShrAssign, SubAssign,
-    };
     match e {
         Expr::Assign(assign) => Some((&assign.left, &assign.right, false)),
-        Expr::Binary(binary) => matches!(
-            binary.op,
-            AddAssign(_)
-                | SubAssign(_)
-                | MulAssign(_)
-                | DivAssign(_)
-                | RemAssign(_)
-                | BitXorAssign(_)
-                | BitAndAssign(_)
-                | BitOrAssign(_)
-                | ShlAssign(_)
-                | ShrAssign(_)
-        )
-        .then_some((&*binary.left, &*binary.right, true)),
+        Expr::Binary(binary) => plain_operator(&binary.op).map(|_| (&*binary.left, &*binary.right, true)),
         _ => None,
     }
 }

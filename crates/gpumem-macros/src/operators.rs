@@ -3,7 +3,7 @@
 use syn::{BinOp, Token, spanned::Spanned};
 
 /// The operator of `a op= b`, with its text and its form in `a op b`.
-pub(super) fn plain_operator(op: &BinOp) -> Option<(&'static str, BinOp)> {
+pub(crate) fn plain_operator(op: &BinOp) -> Option<(&'static str, BinOp)> {
     macro_rules! operators {
         ($($assign:ident $plain:ident $token:tt)*) => {
             match op {
