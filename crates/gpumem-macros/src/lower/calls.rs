@@ -1,6 +1,6 @@
 //! The words of kernels: ids, the index of one's own element, barriers, operations of waves, shared and local arrays.
 
-use super::{Code, Lower, Order, Value, error, in_brackets, item, order_of, own};
+use super::{Code, Lower, Order, Value, error, forms, in_brackets, item, order_of, own};
 use crate::{names::VariableKind, signature::Role, split, wave::WAVE};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -127,16 +127,11 @@ impl Lower {
     }
 
     fn id(&mut self, name: &syn::Ident, call: &ExprCall) -> syn::Result<Value> {
-        let mut values = Vec::new();
-        for argument in &call.args {
-            values.push((self.expression(argument)?, argument.span()));
-        }
+        let mut values = self.expressions(&call.args)?;
         let before = self.in_order(&mut values);
         let (order, item, text) = (order_of(&values), self.ids(name), name.to_string());
-        let hosts = values.iter().map(|(value, _)| &value.host);
-        let seen = values.iter().map(|(value, _)| &value.witness);
+        let [hosts, seen, trees] = forms(&values);
         let (hosts, seen) = (in_brackets(call, quote!(#(#hosts),*)), in_brackets(call, quote!(#(#seen),*)));
-        let trees = values.iter().map(|(value, _)| &value.tree);
         Ok(Value {
             host: quote_spanned!(call.span()=> #item.#name #hosts),
             witness: quote_spanned!(call.span()=> #item.#name #seen),
@@ -149,17 +144,13 @@ impl Lower {
     /// An operation of a wave, for which its work-items wait.
     fn wave(&mut self, name: &syn::Ident, call: &ExprCall, with_lane: bool) -> syn::Result<Value> {
         let number = self.meeting(name)?;
-        let mut values = Vec::new();
-        for argument in &call.args {
-            values.push((self.expression(argument)?, argument.span()));
-        }
+        let mut values = self.expressions(&call.args)?;
         let before = self.in_order(&mut values);
         let (item, text) = (item(name.span()), name.to_string());
-        let (hosts, seen) =
-            (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
+        let [hosts, seen, trees] = forms(&values);
         let host = quote_spanned!(call.span()=> #item.numbered(#number).#name(#(#hosts),*).await);
         let witness = quote_spanned!(call.span()=> __gpumem::Language::finished(#item.numbered(#number).#name(#(#seen),*)));
-        let mut trees: Vec<TokenStream> = values.iter().map(|(value, _)| value.tree.clone()).collect();
+        let mut trees: Vec<TokenStream> = trees.into_iter().cloned().collect();
         if let (true, Some(lane)) = (with_lane, trees.get_mut(1)) {
             *lane = quote!(E::Call("rust::lane", &[#lane]));
         }

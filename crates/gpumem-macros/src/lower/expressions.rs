@@ -1,6 +1,6 @@
 //! Expressions: literals, names, operators, casts, tuples, arrays.
 
-use super::{Lower, Order, Value, error, order_of, parts::leads_to_part, refuse, sides, witness};
+use super::{Lower, Order, Value, error, forms, order_of, parts::leads_to_part, refuse, sides, witness};
 use crate::{
     names::{Variable, VariableKind, member_name, text_of},
     operators::plain_operator,
@@ -252,16 +252,11 @@ impl Lower {
         elements: impl Iterator<Item = &'e Expr>,
         write: impl Fn(&[&TokenStream]) -> TokenStream,
     ) -> syn::Result<Value> {
-        let mut values = Vec::new();
-        for element in elements {
-            values.push((self.expression(element)?, element.span()));
-        }
+        let mut values = self.expressions(elements)?;
         let before = self.in_order(&mut values);
         let order = order_of(&values);
-        let host = write(&values.iter().map(|(value, _)| &value.host).collect::<Vec<_>>());
-        let seen = write(&values.iter().map(|(value, _)| &value.witness).collect::<Vec<_>>());
-        let (number, witness) = self.seen(&seen, span);
-        let trees = values.iter().map(|(value, _)| &value.tree);
+        let [host, seen, trees] = forms(&values);
+        let (host, (number, witness)) = (write(&host), self.seen(&write(&seen), span));
         let tree = quote!(E::List(#number, &[#(#trees),*]));
         Ok(Value { host, witness, before, tree, order })
     }

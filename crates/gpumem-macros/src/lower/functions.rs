@@ -1,6 +1,6 @@
 //! Calls of functions with `#[device]`, and functions that operations of waves and atomics take.
 
-use super::{Lower, Order, Value, error, function_witness, in_brackets, order_of};
+use super::{Lower, Order, Value, error, forms, function_witness, in_brackets, order_of};
 use crate::{names::VariableKind, signature::Role};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -59,11 +59,8 @@ impl Lower {
         self.functions.push(path.span());
         let number = self.functions.len() - 1;
         let instance = function_witness(number, path.span());
-        let hosts = values.iter().map(|(value, _)| &value.host);
-        let seen = values.iter().map(|(value, _)| &value.witness);
-        let trees = values.iter().map(|(value, _)| &value.tree);
-        let hosts = in_brackets(call, quote!(#(#hosts),*));
-        let seen = in_brackets(call, quote!(#(#seen),*));
+        let [hosts, seen, trees] = forms(&values);
+        let (hosts, seen) = (in_brackets(call, quote!(#(#hosts),*)), in_brackets(call, quote!(#(#seen),*)));
         Ok(Value {
             host: quote_spanned!(path.span()=> __gpumem::Language::called(#path::__witness())#hosts),
             witness: quote_spanned!(path.span()=> __gpumem::Language::called_as(#path::__witness(), &#instance)#seen),

@@ -1,6 +1,6 @@
 //! Methods of numbers and arrays, and functions of number types.
 
-use super::{Lower, Order, Value, error, local, order_of};
+use super::{Lower, Order, Value, error, forms, local, order_of};
 use crate::number_methods::is_method_of_numbers;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -35,9 +35,7 @@ impl Lower {
             receiver => receiver,
         };
         let mut values = vec![(self.expression(receiver)?, call.receiver.span())];
-        for argument in &call.args {
-            values.push((self.expression(argument)?, argument.span()));
-        }
+        values.extend(self.expressions(&call.args)?);
         let before = self.in_order(&mut values);
         let order = order_of(&values);
         let (dot, method) = (&call.dot_token, &call.method);
@@ -45,8 +43,7 @@ impl Lower {
             return error(call, "no receiver");
         };
         let (host, seen) = (&receiver.host, &receiver.witness);
-        let hosts = arguments.iter().map(|(value, _)| &value.host);
-        let arguments_seen = arguments.iter().map(|(value, _)| &value.witness);
+        let [hosts, arguments_seen, _] = forms(arguments);
         // By a path, so that the method is that of the C++, whatever traits the user has. Which of two zeros a float's own methods
         // return is open.
         let ordered = match (name.as_str(), arguments.len()) {
@@ -150,8 +147,7 @@ impl Lower {
         before.extend(self.in_order(&mut values));
         let (indices, given) = values.split_at(count_of_indices);
         let at = write(indices);
-        let (hosts, seen) =
-            (given.iter().map(|(value, _)| &value.host), given.iter().map(|(value, _)| &value.witness));
+        let [hosts, seen, trees] = forms(given);
         let (at_host, at_seen) = (&at.host, &at.witness);
         // By a path: an array without the method may have one of the user's.
         let function = quote_spanned!(method.span()=> __gpumem::Change::#method);
@@ -159,7 +155,6 @@ impl Lower {
         let host = quote_spanned!(call.span()=> #function(#array_host, #at_host, #(#hosts),*));
         let witness = quote_spanned!(call.span()=> #function(#array_seen, #at_seen, #(#seen),*));
         let (array_tree, ty, at_trees) = (&array.tree, array.ty, &at.trees);
-        let trees = given.iter().map(|(value, _)| &value.tree);
         let tree = quote!(E::Call(#name, &[E::Index(&#array_tree, #ty, &[#(#at_trees),*]), #(#trees),*]));
         Ok(Value { host, witness, before, tree, order: Order::Acts })
     }
@@ -199,10 +194,7 @@ impl Lower {
 
     fn new_complex(&mut self, call: &ExprCall, path: &ExprPath) -> syn::Result<Value> {
         let (ty, _) = type_of(path)?;
-        let mut values = Vec::new();
-        for argument in &call.args {
-            values.push((self.expression(argument)?, argument.span()));
-        }
+        let mut values = self.expressions(&call.args)?;
         let before = self.in_order(&mut values);
         let order = order_of(&values);
         let trees = values.iter().map(|(value, _)| &value.tree);

@@ -34,7 +34,7 @@ use crate::{
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
-use syn::Expr;
+use syn::{Expr, spanned::Spanned};
 
 /// The forms of a value.
 pub(crate) struct Value {
@@ -222,6 +222,14 @@ impl Lower {
         value.order = Order::Fixed;
     }
 
+    /// The values of expressions that stand side by side.
+    fn expressions<'e>(
+        &mut self,
+        all: impl IntoIterator<Item = &'e Expr>,
+    ) -> syn::Result<Vec<(Value, Span)>> {
+        all.into_iter().map(|e| Ok((self.expression(e)?, e.span()))).collect()
+    }
+
     /// Ensures that operands are computed from left to right wherever that can be observed. Returns the statements
     /// before all of them.
     fn in_order(&mut self, values: &mut [(Value, Span)]) -> Vec<TokenStream> {
@@ -258,6 +266,13 @@ impl Value {
     fn plain(tokens: TokenStream, tree: TokenStream, order: Order) -> Self {
         Self { host: tokens.clone(), witness: tokens, before: Vec::new(), tree, order }
     }
+}
+
+/// These values for the host, for the witness and in the tree.
+fn forms(values: &[(Value, Span)]) -> [Vec<&TokenStream>; 3] {
+    let forms: [fn(&Value) -> &TokenStream; 3] =
+        [|value| &value.host, |value| &value.witness, |value| &value.tree];
+    forms.map(|form| values.iter().map(|(value, _)| form(value)).collect())
 }
 
 /// The strongest of the orders of these values.

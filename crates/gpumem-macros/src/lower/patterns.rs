@@ -1,6 +1,6 @@
 //! Patterns: of `let`, and of the arms of a `match`.
 
-use super::{Code, Lower, Value, error, local, witness};
+use super::{Code, Lower, Value, error, forms, local, witness};
 use crate::names::VariableKind;
 use crate::names::member_name;
 use proc_macro2::{Span, TokenStream};
@@ -45,18 +45,14 @@ impl Lower {
         annotation: Option<&TokenStream>,
         tuple: &syn::ExprTuple,
     ) -> syn::Result<Code> {
-        let mut values = Vec::new();
-        for value in &tuple.elems {
-            values.push((self.expression(value)?, value.span()));
-        }
+        let mut values = self.expressions(&tuple.elems)?;
         let mut before = self.in_order(&mut values);
         for (part, (value, span)) in pattern.elems.iter().zip(&mut values) {
             if matches!(part, Pat::Tuple(_) | Pat::Struct(_)) {
                 self.move_to_variable(value, *span, &mut before);
             }
         }
-        let (host, seen) =
-            (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
+        let [host, seen, _] = forms(&values);
         let host = quote_spanned!(pattern.span()=> let #pattern #annotation = (#(#host,)*););
         let mut seen = quote_spanned!(pattern.span()=> let #pattern #annotation = (#(#seen,)*););
         for (part, (value, _)) in pattern.elems.iter().zip(&values) {

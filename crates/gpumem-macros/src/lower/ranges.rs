@@ -1,6 +1,6 @@
 //! `for` over ranges.
 
-use super::{Code, Lower, Value, error};
+use super::{Code, Lower, Value, error, forms};
 use crate::names::VariableKind;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -42,8 +42,7 @@ impl Lower {
             values.push((self.expression(step)?, step.span()));
         }
         let mut tree = self.in_order(&mut values);
-        let hosts: Vec<&TokenStream> = values.iter().map(|(value, _)| &value.host).collect();
-        let seen: Vec<&TokenStream> = values.iter().map(|(value, _)| &value.witness).collect();
+        let [hosts, seen, _] = forms(&values);
         let (host, witness) = (written(&counted.expr, &hosts), written(&counted.expr, &seen));
 
         self.names.enter();

@@ -8,10 +8,7 @@ use syn::{ExprStruct, spanned::Spanned};
 
 impl Lower {
     pub(super) fn record(&mut self, record: &ExprStruct) -> syn::Result<Value> {
-        let mut values = Vec::new();
-        for field in &record.fields {
-            values.push((self.expression(&field.expr)?, field.expr.span()));
-        }
+        let mut values = self.expressions(record.fields.iter().map(|field| &field.expr))?;
         if let Some(rest) = &record.rest {
             let mut value = self.expression(rest)?;
             let mut before = Vec::new();
