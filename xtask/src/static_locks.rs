@@ -27,7 +27,7 @@ const REASONS: [(&str, &str); 16] = [
     ("gpumem-cuda/src/error.rs ERROR_NAME", DRIVER),
     ("gpumem-cuda/src/registry.rs OPEN", DRIVER),
     ("gpumem-host/src/copy/mod.rs IS_OTHER", READ),
-    ("gpumem-kernel/src/definition/mod.rs OF_PROGRAM", READ),
+    ("gpumem-kernel/src/definition/declaration.rs OF_PROGRAM", READ),
     (
         "gpumem-python/src/device.rs CURRENT",
         "held by threads that are attached to Python, as the one that forks is",

@@ -12,22 +12,10 @@ pub const PRELUDE: &str = include_str!("prelude.hpp");
 ///
 /// `wave_size` is that of the device; with `bounds`, an index past the end stops the kernel.
 pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bounds: bool) -> String {
-    text_with_constants::<P>(source, name, wave_size, bounds, MOST_CONSTANT_BYTES)
+    text_of(&P::list(), source, name, wave_size, bounds, MOST_CONSTANT_BYTES)
 }
 
-/// As [`portable_text`], with so many bytes of constant memory for [`ConstantArray`](super::ConstantArray)s.
-pub(super) fn text_with_constants<P: Parameters>(
-    source: &str,
-    name: &str,
-    wave_size: u32,
-    bounds: bool,
-    constant_bytes: usize,
-) -> String {
-    let constant_bytes = if uses_constants::<P>() { constant_bytes } else { 0 };
-    text_of(&P::list(), source, name, wave_size, bounds, constant_bytes)
-}
-
-/// The text for a list of parameters, with so many bytes of constant memory.
+/// The text for a list of parameters, with so many bytes of constant memory if any of them lies there.
 pub(super) fn text_of(
     parameters: &[ParameterInfo],
     source: &str,
@@ -36,6 +24,7 @@ pub(super) fn text_of(
     bounds: bool,
     constant_bytes: usize,
 ) -> String {
+    let constant_bytes = if uses_constants(parameters) { constant_bytes } else { 0 };
     let mut text = format!(
         "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n\
          #define GPUMEM_CONSTANT_BYTES {constant_bytes}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
@@ -60,8 +49,8 @@ pub(super) fn text_of(
 pub(super) const MOST_CONSTANT_BYTES: usize = 64 << 10;
 
 /// Whether any of the parameters lies in constant memory.
-pub(super) fn uses_constants<P: Parameters>() -> bool {
-    P::list().iter().any(|parameter| parameter.is_constant)
+pub(super) fn uses_constants(parameters: &[ParameterInfo]) -> bool {
+    parameters.iter().any(|parameter| parameter.is_constant)
 }
 
 /// The type in device code; by size and alignment where only the source knows it.

@@ -3,29 +3,20 @@
 use super::{
     Kernel,
     arguments::{ArgumentCollector, HostArrays},
-    cache,
-    identifier::check_name,
+    definition::Declaration,
     source::text_of,
 };
 use crate::simt::ParameterInfo;
-use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
-    HostFunction, KernelSource, LaunchConfig, Lowering, Result,
-};
+use gpumem_core::{Backend, Error, ErrorKind, HostFunction, LaunchConfig, Result};
 use gpumem_runtime::{ArrayBase, Device, Storage, StorageMut, Stream, Varying};
 use ndarray::Dimension;
 use std::{fmt, sync::Arc};
 
 /// A kernel as it is written, with a list of parameters where [`KernelDef`](super::KernelDef) has types.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct UntypedKernelDef {
-    name: String,
+    inner: Declaration,
     parameters: Vec<ParameterInfo>,
-    source: Option<String>,
-    host: Option<HostFunction>,
-    flags: Vec<String>,
-    contract: bool,
-    bounds: bool,
 }
 
 impl UntypedKernelDef {
@@ -35,29 +26,28 @@ impl UntypedKernelDef {
     /// # Safety
     /// The conditions of [`KernelDef::new`](super::KernelDef::new), for the source and for the host's function.
     pub unsafe fn new(name: &str, parameters: Vec<ParameterInfo>) -> Self {
-        let name = name.to_owned();
-        Self { name, parameters, source: None, host: None, flags: Vec::new(), contract: false, bounds: false }
+        Self { inner: Declaration::new(name), parameters }
     }
 
     /// With a portable source, as [`KernelDef::source`](super::KernelDef::source). The device's
     /// compiler checks that it has these parameters.
     #[must_use]
     pub fn source(mut self, source: &str) -> Self {
-        self.source = Some(source.to_owned());
+        self.inner.source = Some(source.to_owned());
         self
     }
 
     /// With a function of the host, which runs once for a whole launch in the order of its stream.
     #[must_use]
     pub fn host_body(mut self, function: HostFunction) -> Self {
-        self.host = Some(function);
+        self.inner.host = Some(Arc::new(move |_| function.clone()));
         self
     }
 
     /// With an option in the words of the device's compiler.
     #[must_use]
     pub fn compiler_flag(mut self, flag: &str) -> Self {
-        self.flags.push(flag.to_owned());
+        self.inner.flags.push(flag.to_owned());
         self
     }
 
@@ -65,14 +55,14 @@ impl UntypedKernelDef {
     /// [`KernelDef::contract`](super::KernelDef::contract).
     #[must_use]
     pub fn contract(mut self, contract: bool) -> Self {
-        self.contract = contract;
+        self.inner.contract = contract;
         self
     }
 
     /// Whether an index past the end stops the kernel on a GPU.
     #[must_use]
     pub fn bounds_checks(mut self, bounds: bool) -> Self {
-        self.bounds = bounds;
+        self.inner.bounds = bounds;
         self
     }
 
@@ -81,37 +71,16 @@ impl UntypedKernelDef {
     /// # Errors
     /// As for [`KernelDef::load`](super::KernelDef::load).
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
-        self.load_on(device).map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&self.name))
-    }
-
-    fn load_on<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
-        let missing = |what| device.core_by(crate::KEY).error("load", ErrorKind::Unsupported { what });
-        let core = device.core_by(crate::KEY);
-        core.check("load")?;
-        let options = CompileOptions { flags: self.flags.clone(), contract: self.contract };
-        let barrier = device.barrier();
-        let module = match (barrier.lowering(BarrierPoint::Wave), &self.source, &self.host) {
-            (Lowering::Suspend, _, None) => return Err(missing("a kernel without a body for the host")),
-            (Lowering::Suspend, _, Some(host)) => {
-                let source = KernelSource::Host(vec![(self.name.clone(), host.clone())]);
-                core.note_loss(core.raw.compile(&source, &options))?
-            }
-            (Lowering::Source(_), None, _) => return Err(missing("a kernel without source for a GPU")),
-            (Lowering::Source(_), Some(source), _) => {
-                check_name(&self.name)?;
-                let text = text_of(&self.parameters, source, &self.name, barrier.wave_size(), self.bounds, 0);
-                cache::program(core, text, &options)?
-            }
-        };
-        let raw = core.note_loss(module.kernel(&self.name))?;
-        let sizes = self.parameters.iter().map(|parameter| parameter.size).collect();
-        Ok(UntypedKernel { kernel: Kernel::new(device, raw, &self.name, 0, None, true), sizes })
+        let loaded = self.inner.load_on(device, &self.parameters, true);
+        let kernel =
+            loaded.map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(&self.inner.name))?;
+        Ok(UntypedKernel { kernel, sizes: self.parameters.iter().map(|parameter| parameter.size).collect() })
     }
 
     /// The source as the compiler of a device gets it. `None` without a source.
     pub fn portable_text(&self, wave_size: u32) -> Option<String> {
-        let source = self.source.as_ref()?;
-        Some(text_of(&self.parameters, source, &self.name, wave_size, self.bounds, 0))
+        let source = self.inner.source.as_ref()?;
+        Some(text_of(&self.parameters, source, &self.inner.name, wave_size, self.inner.bounds, 0))
     }
 }
 
@@ -236,6 +205,13 @@ impl<B: Backend> UntypedKernel<B> {
         }
         let stream = arguments.stream;
         self.kernel.launch_collected(stream, dims, &mut arguments.collected)
+    }
+}
+
+impl fmt::Debug for UntypedKernelDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, parameters) = (&self.inner.name, &self.parameters);
+        f.debug_struct("UntypedKernelDef").field("name", name).field("parameters", parameters).finish()
     }
 }
 

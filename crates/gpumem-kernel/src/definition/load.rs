@@ -1,12 +1,13 @@
 //! From a declaration to the kernel of a device, and to compiled images.
 
-use super::KernelDef;
-use crate::simt::{Executor, Parameters};
+use super::{Declaration, KernelDef};
+use crate::simt::{Executor, ParameterInfo, Parameters};
 use crate::{
     Kernel,
     arguments::Constants,
     cache,
-    source::{MOST_CONSTANT_BYTES, text_with_constants, uses_constants},
+    identifier::check_name,
+    source::{MOST_CONSTANT_BYTES, text_of, uses_constants},
 };
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, DriverDevice, DriverModule, Error, ErrorKind,
@@ -34,7 +35,7 @@ impl<P: Parameters> KernelDef<P> {
     /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         self.load_on(device, true)
-            .map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(self.shown()))
+            .map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(self.inner.shown()))
     }
 
     /// Returns the kernel that the device keeps under `key`, or loads what `declare` returns, and keeps that.
@@ -51,15 +52,68 @@ impl<P: Parameters> KernelDef<P> {
         device.kept_by(access, key, || {
             let declaration = declare();
             let loaded = declaration.load_on(device, false);
-            loaded.map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(declaration.shown()))
+            loaded
+                .map_err(|error| device.core_by(crate::KEY).place(error).in_kernel(declaration.inner.shown()))
         })
     }
 
     fn load_on<B: Backend>(&self, device: &Device<B>, keeps_open: bool) -> Result<Kernel<P, B>> {
+        self.inner.check()?;
+        self.inner.load_on(device, &P::list(), keeps_open)
+    }
+
+    /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) on the host. Otherwise as [`load`](Self::load).
+    pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
+        let core = device.core_by(crate::KEY);
+        core.check("compile")?;
+        self.inner.check()?;
+        let barrier = device.barrier();
+        let what = match (barrier.lowering(BarrierPoint::Wave), &self.inner.source) {
+            (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
+            (Lowering::Source(_), None) => "compiling a kernel without source for a GPU",
+            (Lowering::Source(_), Some(source)) => {
+                let text = self.inner.text(&P::list(), source, device);
+                core.counters.count_compilation();
+                let image = core.note_loss(core.raw.compile_image(&text, &self.inner.options()));
+                return image.map_err(|error| error.in_kernel(self.inner.shown()));
+            }
+        };
+        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(self.inner.shown()))
+    }
+
+    /// Compiles the source for an architecture of the backend `B`, by its name; this machine needs no such device. This
+    /// checks a kernel, and the result can be shipped as an [`image`](Self::image).
+    ///
+    /// # Errors
+    /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message, also for an architecture that it
+    /// does not know, [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for a name that is not of this backend,
+    /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
+    pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
+        let in_kernel = |error: Error| error.in_kernel(self.inner.shown());
+        self.inner.check().map_err(in_kernel)?;
+        let Some(source) = &self.inner.source else {
+            let what = "compiling a kernel without source for a GPU";
+            return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));
+        };
+        let text = |wave_size| self.inner.text_for(&P::list(), source, wave_size, MOST_CONSTANT_BYTES);
+        B::compile_for(architecture, &text, &self.inner.options()).map_err(in_kernel)
+    }
+}
+
+impl Declaration {
+    /// The kernel of a device, whose parameters `P` are these or unknown.
+    pub(crate) fn load_on<P: Parameters, B: Backend>(
+        &self,
+        device: &Device<B>,
+        parameters: &[ParameterInfo],
+        keeps_open: bool,
+    ) -> Result<Kernel<P, B>> {
         let missing = |what| device.core_by(crate::KEY).error("load", ErrorKind::Unsupported { what });
         let core = device.core_by(crate::KEY);
         core.check("load")?;
-        self.check()?;
         let barrier = device.barrier();
         let (module, symbol) = match barrier.lowering(BarrierPoint::Wave) {
             Lowering::Suspend => {
@@ -73,7 +127,9 @@ impl<P: Parameters> KernelDef<P> {
             Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
                 (Ok(module), _) => (module, self.name.as_str()),
                 (Err(_), Some(source)) => {
-                    (cache::program(core, self.text(source, device), &self.options())?, self.name.as_str())
+                    check_name(&self.name)?;
+                    let text = self.text(parameters, source, device);
+                    (cache::program(core, text, &self.options())?, self.name.as_str())
                 }
                 (Err(Some(error)), None) => return Err(error),
                 (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
@@ -81,7 +137,7 @@ impl<P: Parameters> KernelDef<P> {
         };
         let raw = core.note_loss(module.kernel(symbol))?;
         let outside = device.outside_recording_by(crate::KEY);
-        let constants = match uses_constants::<P>() {
+        let constants = match uses_constants(parameters) {
             false => None,
             true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
                 Some(Constants::on_host(&outside, self.constant_bytes_of(device))?)
@@ -91,51 +147,20 @@ impl<P: Parameters> KernelDef<P> {
         Ok(Kernel::new(device, raw, self.shown(), self.shared_bytes, constants, keeps_open))
     }
 
-    /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
-    ///
-    /// # Errors
-    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) on the host. Otherwise as [`load`](Self::load).
-    pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
-        let core = device.core_by(crate::KEY);
-        core.check("compile")?;
-        self.check()?;
-        let barrier = device.barrier();
-        let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
-            (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
-            (Lowering::Source(_), None) => "compiling a kernel without source for a GPU",
-            (Lowering::Source(_), Some(source)) => {
-                let text = self.text(source, device);
-                core.counters.count_compilation();
-                let image = core.note_loss(core.raw.compile_image(&text, &self.options()));
-                return image.map_err(|error| error.in_kernel(self.shown()));
-            }
-        };
-        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(self.shown()))
+    fn text<B: Backend>(&self, parameters: &[ParameterInfo], source: &str, device: &Device<B>) -> String {
+        self.text_for(parameters, source, device.barrier().wave_size(), device.capabilities().constant_memory)
     }
 
-    /// Compiles the source for an architecture of the backend `B`, by its name; this machine needs no such device. This
-    /// checks a kernel, and the result can be shipped as an [`image`](Self::image).
-    ///
-    /// # Errors
-    /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message, also for an architecture that it
-    /// does not know, [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for a name that is not of this backend,
-    /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
-    pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
-        let in_kernel = |error: Error| error.in_kernel(self.shown());
-        self.check().map_err(in_kernel)?;
-        let Some(source) = &self.source else {
-            let what = "compiling a kernel without source for a GPU";
-            return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));
-        };
-        let constants = self.constant_bytes.min(MOST_CONSTANT_BYTES);
-        let text =
-            |wave_size| text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants);
-        B::compile_for(architecture, &text, &self.options()).map_err(in_kernel)
-    }
-
-    fn text<B: Backend>(&self, source: &str, device: &Device<B>) -> String {
-        let (wave_size, constants) = (device.barrier().wave_size(), self.constant_bytes_of(device));
-        text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants)
+    /// The text for a device with waves of this size and so many bytes of constant memory.
+    fn text_for(
+        &self,
+        parameters: &[ParameterInfo],
+        source: &str,
+        wave_size: u32,
+        constant_memory: usize,
+    ) -> String {
+        let constants = self.constant_bytes.min(constant_memory).min(MOST_CONSTANT_BYTES);
+        text_of(parameters, source, &self.name, wave_size, self.bounds, constants)
     }
 
     /// Bytes of constant memory on a device.

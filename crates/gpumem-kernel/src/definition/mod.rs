@@ -1,68 +1,22 @@
 //! Declaring a kernel, once, for every device.
 
+mod declaration;
 mod load;
 mod room;
 
+pub(crate) use declaration::Declaration;
+pub use declaration::ENV_RACE_CHECKS;
+
 use crate::simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
-use crate::{
-    HostForm,
-    identifier::check_name,
-    images::{Image, Images},
-    source::{MOST_CONSTANT_BYTES, portable_text},
-};
-use gpumem_core::{Error, ErrorKind, HostFunction, Result};
-use std::{
-    borrow::Cow,
-    fmt,
-    marker::PhantomData,
-    panic::{RefUnwindSafe, UnwindSafe},
-    sync::{Arc, OnceLock},
-};
-
-/// Environment variable: `1` runs all kernels of a program in check mode on the host, but for those that say
-/// otherwise ([`KernelDef::race_checks`]).
-pub const ENV_RACE_CHECKS: &str = "GPUMEM_RACE_CHECKS";
-
-type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
+use crate::{HostForm, images::Image, source::portable_text};
+use declaration::{HostBody, Seal};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 /// A kernel as it is written: a name, parameters `P`, a portable source for GPUs, a body for the host. [`load`](Self::load)
 /// makes it a [`Kernel`](crate::Kernel) of a device.
 pub struct KernelDef<P> {
-    name: String,
-    /// The name in errors, where it is not the symbol.
-    shown: Option<String>,
-    source: Option<String>,
-    /// One of its functions that leads to a call of itself.
-    circle: Option<&'static str>,
-    /// Bytes of its variables, as far as they are known.
-    variables: usize,
-    images: Images,
-    host: Option<Arc<HostBody>>,
-    form: Option<HostForm>,
-    shared_bytes: usize,
-    constant_bytes: usize,
-    flags: Vec<String>,
-    contract: bool,
-    bounds: bool,
-    /// Of the environment if `None`.
-    check: Option<bool>,
-    seal: Seal,
+    inner: Declaration,
     parameters: PhantomData<fn(P)>,
-}
-
-// A body that panics ends its launch, on whichever thread.
-impl<P> UnwindSafe for KernelDef<P> {}
-impl<P> RefUnwindSafe for KernelDef<P> {}
-
-/// Whether the programs of a declaration may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seal {
-    /// They may: the author answers for all of them, as [`KernelDef::new`] requires.
-    Open,
-    /// They may not: [`KernelDef::sealed`].
-    Sealed,
-    /// They were replaced all the same.
-    Broken,
 }
 
 impl<P: Parameters> KernelDef<P> {
@@ -90,24 +44,7 @@ impl<P: Parameters> KernelDef<P> {
     /// This holds for every program, flag and body that any code sets. So [seal](Self::sealed) a declaration before you give it to
     /// code that you do not know.
     pub unsafe fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            shown: None,
-            source: None,
-            circle: None,
-            variables: 0,
-            images: Images::default(),
-            host: None,
-            form: None,
-            shared_bytes: 0,
-            constant_bytes: MOST_CONSTANT_BYTES,
-            flags: Vec::new(),
-            contract: false,
-            bounds: false,
-            check: None,
-            seal: Seal::Open,
-            parameters: PhantomData,
-        }
+        Self { inner: Declaration::new(name), parameters: PhantomData }
     }
 
     /// Fixes programs, bodies, compiler flags and bounds: [`load`](Self::load) refuses a declaration in which one is set later.
@@ -127,8 +64,8 @@ impl<P: Parameters> KernelDef<P> {
     /// ```
     #[must_use]
     pub fn sealed(mut self) -> Self {
-        if self.seal == Seal::Open {
-            self.seal = Seal::Sealed;
+        if self.inner.seal == Seal::Open {
+            self.inner.seal = Seal::Sealed;
         }
         self
     }
@@ -139,32 +76,8 @@ impl<P: Parameters> KernelDef<P> {
     /// The conditions of [`new`](Self::new), for everything that is set from now on.
     #[must_use]
     pub unsafe fn unsealed(mut self) -> Self {
-        self.seal = Seal::Open;
+        self.inner.seal = Seal::Open;
         self
-    }
-
-    /// Notes that a program, or how a compiler reads it, is set.
-    fn note_replaced(&mut self) {
-        if self.seal == Seal::Sealed {
-            self.seal = Seal::Broken;
-        }
-    }
-
-    /// Refuses a declaration whose code no author has promised to be sound, a name that would be more than a name in its source, calls
-    /// without end, and variables without room.
-    fn check(&self) -> Result<()> {
-        check_name(&self.name)?;
-        if let Some(function) = self.circle {
-            // No device has a stack for it, and on the host its end would be that of the process.
-            let log = format!("the function {function} leads to a call of itself: write a loop");
-            return Err(Error::new("", "load", ErrorKind::Build { log }));
-        }
-        room::check(self.variables, self.form)?;
-        let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
-        match self.seal {
-            Seal::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),
-            Seal::Open | Seal::Sealed => Ok(()),
-        }
     }
 
     /// Sets the source, in the portable subset of CUDA C++ and HIP C++, to be compiled after
@@ -182,14 +95,14 @@ impl<P: Parameters> KernelDef<P> {
     /// ```
     #[must_use]
     pub fn source(mut self, source: &str) -> Self {
-        self.note_replaced();
-        self.source = Some(source.to_owned());
+        self.inner.note_replaced();
+        self.inner.source = Some(source.to_owned());
         self
     }
 
     /// Notes a function that leads to a call of itself, and the bytes of the variables.
     pub(crate) fn with_stack(mut self, circle: Option<&'static str>, variables: usize) -> Self {
-        (self.circle, self.variables) = (circle, variables);
+        (self.inner.circle, self.inner.variables) = (circle, variables);
         self
     }
 
@@ -198,8 +111,8 @@ impl<P: Parameters> KernelDef<P> {
     /// Any number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
     #[must_use]
     pub fn image(mut self, architecture: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
-        self.note_replaced();
-        self.images.add(Image::Binary { architecture: architecture.to_owned(), bytes: bytes.into() });
+        self.inner.note_replaced();
+        self.inner.images.add(Image::Binary { architecture: architecture.to_owned(), bytes: bytes.into() });
         self
     }
 
@@ -207,16 +120,16 @@ impl<P: Parameters> KernelDef<P> {
     /// chooses among them.
     #[must_use]
     pub fn fatbin(mut self, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
-        self.note_replaced();
-        self.images.add(Image::Bundle(bytes.into()));
+        self.inner.note_replaced();
+        self.inner.images.add(Image::Bundle(bytes.into()));
         self
     }
 
     /// Adds NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
     #[must_use]
     pub fn ptx(mut self, text: impl Into<Cow<'static, str>>) -> Self {
-        self.note_replaced();
-        self.images.add(Image::Ptx(text.into()));
+        self.inner.note_replaced();
+        self.inner.images.add(Image::Ptx(text.into()));
         self
     }
 
@@ -242,11 +155,12 @@ impl<P: Parameters> KernelDef<P> {
     where
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
     {
-        self.note_replaced();
+        self.inner.note_replaced();
         let body = Arc::new(body);
         // SAFETY: the promise of `new`; the runtime launches it with arguments for `P` only.
-        self.host = Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
-        self.form = Some(HostForm::WorkItems);
+        self.inner.host =
+            Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
+        self.inner.form = Some(HostForm::WorkItems);
         self
     }
 
@@ -258,15 +172,15 @@ impl<P: Parameters> KernelDef<P> {
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
         S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
     {
-        self.note_replaced();
+        self.inner.note_replaced();
         let (body, split) = (Arc::new(body), Arc::new(split));
-        self.host = Some(Arc::new(move |executor| match executor.checks() {
+        self.inner.host = Some(Arc::new(move |executor| match executor.checks() {
             // SAFETY: as in `host_body`.
             true => unsafe { executor.shared_function::<P, F>(body.clone()) },
             // SAFETY: as in `host_body`.
             false => unsafe { executor.shared_split_function::<P, S>(split.clone()) },
         }));
-        self.form = Some(HostForm::Phases);
+        self.inner.form = Some(HostForm::Phases);
         self
     }
 
@@ -277,9 +191,9 @@ impl<P: Parameters> KernelDef<P> {
     where
         S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
     {
-        self.note_replaced();
+        self.inner.note_replaced();
         let groups = Arc::new(groups);
-        self.host = self.host.map(|body| -> Arc<HostBody> {
+        self.inner.host = self.inner.host.map(|body| -> Arc<HostBody> {
             Arc::new(move |executor| match executor.checks() {
                 true => body(executor),
                 // SAFETY: as in `host_body`.
@@ -314,12 +228,12 @@ impl<P: Parameters> KernelDef<P> {
     where
         F: Fn(&WorkItemIds<'_>, &P) + Send + Sync + 'static,
     {
-        self.note_replaced();
+        self.inner.note_replaced();
         let body = Arc::new(body);
         // SAFETY: as in `host_body`.
-        self.host =
+        self.inner.host =
             Some(Arc::new(move |executor| unsafe { executor.shared_flat_function::<P, F>(body.clone()) }));
-        self.form = Some(HostForm::Loop);
+        self.inner.form = Some(HostForm::Loop);
         self
     }
 
@@ -327,7 +241,7 @@ impl<P: Parameters> KernelDef<P> {
     /// device itself refuses the launch, or ends it with a fault on the host.
     #[must_use]
     pub fn shared_bytes(mut self, bytes: usize) -> Self {
-        self.shared_bytes = bytes;
+        self.inner.shared_bytes = bytes;
         self
     }
 
@@ -335,15 +249,15 @@ impl<P: Parameters> KernelDef<P> {
     /// has (at most 64 KiB): the rest is for the source's own `__constant__` declarations.
     #[must_use]
     pub fn constant_bytes(mut self, bytes: usize) -> Self {
-        self.constant_bytes = bytes;
+        self.inner.constant_bytes = bytes;
         self
     }
 
     /// Adds an option in the words of the device's compiler.
     #[must_use]
     pub fn compiler_flag(mut self, flag: &str) -> Self {
-        self.note_replaced();
-        self.flags.push(flag.to_owned());
+        self.inner.note_replaced();
+        self.inner.flags.push(flag.to_owned());
         self
     }
 
@@ -352,7 +266,7 @@ impl<P: Parameters> KernelDef<P> {
     /// the time. A single such operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
     #[must_use]
     pub fn contract(mut self, contract: bool) -> Self {
-        self.contract = contract;
+        self.inner.contract = contract;
         self
     }
 
@@ -360,9 +274,9 @@ impl<P: Parameters> KernelDef<P> {
     #[must_use]
     pub fn bounds_checks(mut self, bounds: bool) -> Self {
         if !bounds {
-            self.note_replaced();
+            self.inner.note_replaced();
         }
-        self.bounds = bounds;
+        self.inner.bounds = bounds;
         self
     }
 
@@ -370,7 +284,7 @@ impl<P: Parameters> KernelDef<P> {
     /// not allow.
     #[must_use]
     pub fn shown_as(mut self, name: &str) -> Self {
-        self.shown = Some(name.to_owned());
+        self.inner.shown = Some(name.to_owned());
         self
     }
 
@@ -382,7 +296,7 @@ impl<P: Parameters> KernelDef<P> {
     /// turns check mode on. It is read once.
     #[must_use]
     pub fn race_checks(mut self, check: bool) -> Self {
-        self.check = Some(check);
+        self.inner.check = Some(check);
         self
     }
 }
@@ -390,74 +304,44 @@ impl<P: Parameters> KernelDef<P> {
 impl<P: Parameters> KernelDef<P> {
     /// Returns the kernel's name: its symbol in the compiled image.
     pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The name in errors.
-    fn shown(&self) -> &str {
-        self.shown.as_ref().unwrap_or(&self.name)
-    }
-
-    /// Whether the host runs it in check mode.
-    fn is_checked(&self) -> bool {
-        static OF_PROGRAM: OnceLock<bool> = OnceLock::new();
-        let of_program =
-            || std::env::var(ENV_RACE_CHECKS).is_ok_and(|text| matches!(text.trim(), "1" | "on" | "yes"));
-        self.check.unwrap_or_else(|| *OF_PROGRAM.get_or_init(of_program))
+        &self.inner.name
     }
 
     /// Returns how the host runs the body. `None` without a body.
     pub fn host_form(&self) -> Option<HostForm> {
-        self.form
+        self.inner.form
     }
 
     /// Returns the source for GPUs, without the prelude: of a kernel that is written in Rust the C++ that is
     /// generated from it.
     pub fn source_text(&self) -> Option<&str> {
-        self.source.as_deref()
+        self.inner.source.as_deref()
     }
 
     /// Returns the body for the host, for simulators that run it instead of the compiled source: a simulated GPU finds
     /// it by [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the
     /// simulated GPU. `None` without a body.
     pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
-        let executor = Executor::new(wave_size, shared_memory).race_checks(self.is_checked());
-        self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
+        let executor = Executor::new(wave_size, shared_memory).race_checks(self.inner.is_checked());
+        self.inner.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
     }
 
     /// Returns the source as the compiler of a device gets it ([`portable_text`]), for compiling without a device.
     /// `None` without a source.
     pub fn portable_text(&self, wave_size: u32, bounds: bool) -> Option<String> {
-        Some(portable_text::<P>(self.source.as_ref()?, &self.name, wave_size, bounds))
+        Some(portable_text::<P>(self.inner.source.as_ref()?, &self.inner.name, wave_size, bounds))
     }
 }
 
 impl<P> Clone for KernelDef<P> {
     fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            shown: self.shown.clone(),
-            source: self.source.clone(),
-            circle: self.circle,
-            variables: self.variables,
-            images: self.images.clone(),
-            host: self.host.clone(),
-            form: self.form,
-            shared_bytes: self.shared_bytes,
-            constant_bytes: self.constant_bytes,
-            flags: self.flags.clone(),
-            contract: self.contract,
-            bounds: self.bounds,
-            check: self.check,
-            seal: self.seal,
-            parameters: PhantomData,
-        }
+        Self { inner: self.inner.clone(), parameters: PhantomData }
     }
 }
 
 impl<P> fmt::Debug for KernelDef<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters = std::any::type_name::<P>();
-        f.debug_struct("KernelDef").field("name", &self.name).field("parameters", &parameters).finish()
+        f.debug_struct("KernelDef").field("name", &self.inner.name).field("parameters", &parameters).finish()
     }
 }
