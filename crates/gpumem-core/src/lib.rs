@@ -45,7 +45,9 @@ mod stream;
 pub mod user_code;
 
 pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
-pub use backend::{Backend, DriverDevice, DriverModule, Event, ExecutableGraph, GraphNode, Stream};
+pub use backend::{
+    Backend, CaptureStart, DriverDevice, DriverModule, Event, ExecutableGraph, GraphNode, Stream,
+};
 pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
 pub use bool8::Bool;
 pub use buffer::DeviceBuffer;

@@ -2,7 +2,9 @@
 
 use crate::{Cuda, CudaKernel, NAME, api::RELAXED, device::Owner, stream::CudaStream};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphNode};
-use gpumem_core::{Error, ErrorKind, ExecutableGraph, GraphNode, KernelArguments, LaunchConfig, Result};
+use gpumem_core::{
+    CaptureStart, Error, ErrorKind, ExecutableGraph, GraphNode, KernelArguments, LaunchConfig, Result,
+};
 use std::{
     cell::Cell,
     ptr::{null, null_mut, with_exposed_provenance_mut},
@@ -30,13 +32,13 @@ impl CudaGraph {
 // SAFETY: the driver takes a graph from any thread, from one at a time.
 unsafe impl Send for CudaGraph {}
 
-pub(crate) fn begin(stream: &CudaStream) -> Result<bool> {
+pub(crate) fn begin(stream: &CudaStream) -> Result<CaptureStart> {
     const OPERATION: &str = "cuStreamBeginCapture";
     let device = &stream.owner.device;
     let _current = stream.owner.enter(OPERATION, "stream")?;
     // SAFETY: the handle is alive.
     device.check(unsafe { device.api().cuStreamBeginCapture_v2(stream.raw, RELAXED) }, OPERATION)?;
-    Ok(true)
+    Ok(CaptureStart::Begun)
 }
 
 /// The call that has been captured last: what the next one would depend on.

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{adversarial, allocate, concurrent, copy, event, fill, host, kernel, on, read, release, stream};
-use gpumem_core::{ErrorKind, ExecutableGraph, KernelArguments, LaunchConfig, Result, Stream as _};
+use gpumem_core::{
+    CaptureStart, ErrorKind, ExecutableGraph, KernelArguments, LaunchConfig, Result, Stream as _,
+};
 use gpumem_host::{Device, Host, Injection, Kernel, Operation, Stream};
 use std::{
     collections::BTreeSet,
@@ -37,7 +39,7 @@ fn launch(stream: &Stream, kernel: &Kernel, number: u32) {
 /// Begins a capture of what the test enqueues.
 fn begin(stream: &Stream) -> bool {
     // SAFETY: the stream is the test's, which relies on none of the captured work before it is launched.
-    unsafe { stream.begin_capture() }.unwrap()
+    unsafe { stream.begin_capture() }.unwrap() == CaptureStart::Begun
 }
 
 /// Captures what is enqueued on two streams, of which the second begins with the first and ends before it.

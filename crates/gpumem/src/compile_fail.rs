@@ -58,19 +58,19 @@
 //!
 //! # Safe code does not keep the work of a driver's stream from running
 //! ```
-//! # use gpumem_core::{DriverDevice, Stream as _};
+//! # use gpumem_core::{CaptureStart, DriverDevice, Stream as _};
 //! # let device = gpumem::Device::open("host")?;
 //! let stream = device.raw().create_stream(&gpumem::StreamOptions::default())?;
 //! // SAFETY: no other code has the stream.
-//! assert!(unsafe { stream.begin_capture() }?);
+//! assert_eq!(unsafe { stream.begin_capture() }?, CaptureStart::Begun);
 //! stream.end_capture(false)?;
 //! # Ok::<(), gpumem::Error>(())
 //! ```
 //! ```compile_fail,E0133
-//! # use gpumem_core::{DriverDevice, Stream as _};
+//! # use gpumem_core::{CaptureStart, DriverDevice, Stream as _};
 //! # let device = gpumem::Device::open("host")?;
 //! let stream = device.raw().create_stream(&gpumem::StreamOptions::default())?;
-//! assert!(stream.begin_capture()?);
+//! assert_eq!(stream.begin_capture()?, CaptureStart::Begun);
 //! stream.end_capture(false)?;
 //! # Ok::<(), gpumem::Error>(())
 //! ```

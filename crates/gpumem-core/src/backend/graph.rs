@@ -4,6 +4,17 @@ use super::{Backend, lacks};
 use crate::{KernelArguments, LaunchConfig, Result};
 use std::fmt::Debug;
 
+/// Whether a stream is captured now: the answer of [`Stream::begin_capture`](super::Stream::begin_capture).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureStart {
+    /// It is, and other streams become part of the capture by waiting for it.
+    Begun,
+    /// It is, but no other stream may be: the runtime enqueues everything on this one.
+    BegunAlone,
+    /// It is not, for this reason: the backend makes no graphs.
+    Refused(&'static str),
+}
+
 /// A call in a graph of the driver: [`Stream::captured_node`](super::Stream::captured_node).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphNode(pub u64);

@@ -8,7 +8,7 @@ mod stream;
 
 pub use device::DriverDevice;
 pub use event::Event;
-pub use graph::{ExecutableGraph, GraphNode};
+pub use graph::{CaptureStart, ExecutableGraph, GraphNode};
 pub use module::DriverModule;
 pub use stream::Stream;
 

@@ -1,6 +1,6 @@
 //! Queues of work.
 
-use super::{Backend, ExecutableGraph, GraphNode, HINTS, lacks};
+use super::{Backend, CaptureStart, ExecutableGraph, GraphNode, HINTS, lacks};
 use crate::{
     CopyRegion, Failure, Fill, HostFuture, KernelArguments, LaunchConfig, Location, MemoryUse, POISONED,
     RawStream, Result, StridedCopy,
@@ -148,7 +148,7 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     /// Begins to capture what is enqueued on the stream, which runs none of it, until [`end_capture`](Self::end_capture) is called
     /// on the same thread. The runtime captures streams that it has made for that, and enqueues copies, fills and launches, each with the
     /// [bytes that it uses](crate::with_uses) and [its node](crate::MemoryUses::node).
-    /// `false`, the default, if the backend has no graphs.
+    /// Refused by default: the backend has no graphs.
     ///
     /// # Safety
     /// Until the capture ends, no work is enqueued on the stream, through this or another handle of its queue, that its caller
@@ -156,8 +156,8 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
-    unsafe fn begin_capture(&self) -> Result<bool> {
-        Ok(false)
+    unsafe fn begin_capture(&self) -> Result<CaptureStart> {
+        Ok(CaptureStart::Refused("the backend makes no graphs of a driver"))
     }
 
     /// The call that has been captured last.

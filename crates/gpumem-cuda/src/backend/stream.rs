@@ -3,8 +3,8 @@
 use crate::{Cuda, CudaEvent, CudaKernel, CudaStream, copy, error::Status, fill, graph, managed, pack};
 use cudarc::driver::sys::CUstreamCaptureStatus;
 use gpumem_core::{
-    CopyRegion, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location, RawStream, Result,
-    Stream, StridedCopy,
+    CaptureStart, CopyRegion, ExecutableGraph, Fill, GraphNode, KernelArguments, LaunchConfig, Location,
+    RawStream, Result, Stream, StridedCopy,
 };
 use std::{cell::Cell, sync::atomic::Ordering};
 
@@ -88,7 +88,7 @@ unsafe impl Stream<Cuda> for CudaStream {
         Ok(state.get() != 0)
     }
 
-    unsafe fn begin_capture(&self) -> Result<bool> {
+    unsafe fn begin_capture(&self) -> Result<CaptureStart> {
         graph::begin(self)
     }
 

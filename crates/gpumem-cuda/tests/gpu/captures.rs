@@ -6,9 +6,9 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    AllocationRequest, Attach, DeviceBuffer, DriverDevice, DriverModule, ErrorKind, Event, EventOptions,
-    Fill, KernelArguments, LaunchConfig, MemoryKind, Pattern, RawStream, RegisterOptions, Stream, StreamKind,
-    StreamOptions,
+    AllocationRequest, Attach, CaptureStart, DeviceBuffer, DriverDevice, DriverModule, ErrorKind, Event,
+    EventOptions, Fill, KernelArguments, LaunchConfig, MemoryKind, Pattern, RawStream, RegisterOptions,
+    Stream, StreamKind, StreamOptions,
 };
 use gpumem_cuda::{Cuda, CudaExt};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
@@ -87,7 +87,7 @@ fn everything(lab: &Lab) {
     drop((kernel, module));
     // A graph of the library's own.
     // SAFETY: what is enqueued until the end is launched below.
-    assert!(unsafe { stream.begin_capture() }.unwrap());
+    assert_eq!(unsafe { stream.begin_capture() }.unwrap(), CaptureStart::Begun);
     lab.fill(&stream, &fill(7));
     let mut graph = stream.end_capture(false).unwrap();
     // SAFETY: the memory is alive until the stream has been waited for.

@@ -7,7 +7,7 @@ use crate::inject::Operation;
 use crate::sync::lock;
 use crate::{Event, Host, Kernel, NAME, Stream, graph};
 use gpumem_core::{
-    CopyRegion, DriverDevice, ErrorKind, ExecutableGraph, Failure, Fill, GraphNode, HostFuture,
+    CaptureStart, CopyRegion, DriverDevice, ErrorKind, ExecutableGraph, Failure, Fill, GraphNode, HostFuture,
     KernelArguments, LaunchConfig, Location, MemoryUse, RawStream, Result, StridedCopy,
 };
 use std::sync::Arc;
@@ -138,12 +138,12 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
         self.queue().is_captured("is_capturing")
     }
 
-    unsafe fn begin_capture(&self) -> Result<bool> {
+    unsafe fn begin_capture(&self) -> Result<CaptureStart> {
         let name = "begin_capture";
         self.queue().engine.origin().check(NAME, name)?;
         self.queue().admit(name)?;
         self.queue().begin_capture();
-        Ok(true)
+        Ok(CaptureStart::Begun)
     }
 
     fn captured_node(&self) -> Result<GraphNode> {

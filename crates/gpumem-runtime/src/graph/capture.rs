@@ -5,8 +5,8 @@ use super::{
     schedule::Schedule,
 };
 use gpumem_core::{
-    Backend, DriverDevice, EventOptions, ExecutableGraph, GraphNode, MemoryUse, MemoryUses, Result,
-    Stream as _, StreamOptions, with_uses,
+    Backend, CaptureStart, DriverDevice, EventOptions, ExecutableGraph, GraphNode, MemoryUse, MemoryUses,
+    Result, Stream as _, StreamOptions, with_uses,
 };
 use gpumem_memory::track::{Counters, Sink};
 use smallvec::SmallVec;
@@ -15,18 +15,19 @@ use std::collections::BTreeSet;
 /// What was captured, and each launch of it with numbers among its arguments, by its place among all calls.
 pub(super) type Captured<B> = (Box<dyn ExecutableGraph<B>>, Vec<(usize, GraphNode)>);
 
-/// Captures the calls on streams that are made for it, and given to `retire` afterwards. `None` if the backend has no graphs.
+/// Captures the calls on streams that are made for it, and given to `retire` afterwards. Returns why not, if the backend makes no
+/// graph.
 pub(super) fn capture<B: Backend>(
     device: &B::Device,
     values: &Values<'_, B>,
     retire: impl FnMut(B::Stream),
-) -> Result<Option<Captured<B>>> {
-    let schedule = Schedule::of(values.plan, values.steps.clone());
+) -> Result<Result<Captured<B>, &'static str>> {
+    let mut schedule = Schedule::of(values.plan, values.steps.clone());
     let streams = schedule.streams.iter().max().map_or(1, |most| most + 1);
     let mut made = Vec::new();
     let captured = (0..streams)
         .try_for_each(|_| device.create_stream(&StreamOptions::default()).map(|stream| made.push(stream)))
-        .and_then(|()| capture_on(device, values, &schedule, &made));
+        .and_then(|()| capture_on(device, values, &mut schedule, &made));
     made.into_iter().for_each(retire);
     captured
 }
@@ -34,19 +35,25 @@ pub(super) fn capture<B: Backend>(
 fn capture_on<B: Backend>(
     device: &B::Device,
     values: &Values<'_, B>,
-    schedule: &Schedule,
+    schedule: &mut Schedule,
     streams: &[B::Stream],
-) -> Result<Option<Captured<B>>> {
-    let Some((first, others)) = streams.split_first() else { return Ok(None) };
+) -> Result<Result<Captured<B>, &'static str>> {
+    let Some((first, mut others)) = streams.split_first() else { return Ok(Err("the graph has no calls")) };
     // SAFETY: the stream was made for this, and its handle is not given away: what is enqueued on it is to be captured.
-    if !unsafe { first.begin_capture() }? {
-        return Ok(None);
+    match unsafe { first.begin_capture() }? {
+        CaptureStart::Begun => {}
+        CaptureStart::BegunAlone => {
+            others = &[];
+            // In the order of the body, so no step waits for another stream.
+            schedule.streams.fill(0);
+        }
+        CaptureStart::Refused(why) => return Ok(Err(why)),
     }
     let mut nodes = Vec::new();
     let enqueued = enqueue(device, values, schedule, (first, others), &mut nodes);
     let captured = first.end_capture(!nodes.is_empty());
     let graph = enqueued.and(captured)?;
-    Ok(Some((graph, nodes)))
+    Ok(Ok((graph, nodes)))
 }
 
 fn enqueue<B: Backend>(

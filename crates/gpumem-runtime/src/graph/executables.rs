@@ -80,7 +80,7 @@ pub(super) struct Executables<B: Backend> {
 struct Kept<B: Backend> {
     /// The one that was used last comes last.
     all: Vec<Executable<B>>,
-    /// Why there are none, if the backend has no graphs or could not make one.
+    /// Why there are none, if the backend makes no graphs or could not make this one.
     replayed: Option<&'static str>,
 }
 
@@ -117,14 +117,10 @@ impl<B: Backend> Executables<B> {
         }
         drop(kept);
         // Not under the lock: the driver takes a while. Two threads may both make one.
-        let made = match make(device, values, arrivals) {
-            Ok(Some(made)) => Ok(made),
-            Ok(None) => Err("the backend makes no graphs of a driver"),
-            Err(error) => {
-                gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver could not make one");
-                Err("the driver could not make a graph of these calls")
-            }
-        };
+        let made = make(device, values, arrivals).unwrap_or_else(|error| {
+            gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver could not make one");
+            Err("the driver could not make a graph of these calls")
+        });
         let mut kept = self.kept.lock();
         let made = match made {
             Ok(made) => made,
@@ -142,19 +138,21 @@ impl<B: Backend> Executables<B> {
     }
 }
 
-/// The driver's graph of the calls. `None` if the backend has none.
+/// The driver's graph of the calls, or why the backend makes none.
 fn make<B: Backend>(
     device: &Device<B>,
     values: &Values<'_, B>,
     arrivals: u64,
-) -> Result<Option<Executable<B>>> {
+) -> Result<Result<Executable<B>, &'static str>> {
     let core = device.core();
     let retire = |stream| core.deferred_frees.add(DeferredFree::Stream(Arc::new(stream)), core.generation());
     let captured = core.note_loss(capture(&core.raw, values, retire));
     // A launch allocates nothing: the streams would wait for an allocation to be destroyed.
     core.deferred_frees.sweep(core);
-    let captured = captured?;
-    let Some((graph, nodes)) = captured else { return Ok(None) };
+    let (graph, nodes) = match captured? {
+        Ok(captured) => captured,
+        Err(why) => return Ok(Err(why)),
+    };
     let numbers = Some(values.numbers.iter().copied().flatten().copied().collect());
     let graph = Launchable { graph, nodes, numbers };
     let graph: Shared<B> = Arc::new(Mutex::new(graph));
@@ -165,7 +163,7 @@ fn make<B: Backend>(
     // SAFETY: a launch notes itself in the program's log.
     let key = unsafe { Key::new() };
     let program = Allocation::program(key, device, owned, true);
-    Ok(Some(Executable { bases: values.bases.into(), arrivals, graph, program }))
+    Ok(Ok(Executable { bases: values.bases.into(), arrivals, graph, program }))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use super::{
     typed::{Named, Typed, any, come_back, into_same, same},
 };
 use gpumem_core::{
-    AddressRange, Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions,
-    Compiler, CopyRegion, DeviceBuffer, DeviceInfo, DlpackDevice, DriverDevice, DriverModule, Error,
-    ErrorKind, Event, EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, IpcMemory,
+    AddressRange, Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CaptureStart,
+    CompileOptions, Compiler, CopyRegion, DeviceBuffer, DeviceInfo, DlpackDevice, DriverDevice, DriverModule,
+    Error, ErrorKind, Event, EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, IpcMemory,
     KernelArguments, KernelSource, LaunchConfig, Location, Lowering, MemoryInfo, MemoryKind, MemoryUse,
     RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
 };
@@ -173,7 +173,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         unsafe fn copy_strided(copy: &StridedCopy) -> Result<()>;
         unsafe fn fill(fill: &Fill) -> Result<()>;
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>;
-        unsafe fn begin_capture() -> Result<bool>;
+        unsafe fn begin_capture() -> Result<CaptureStart>;
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>;
         unsafe fn poison(torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()>;
         unsafe fn launch(kernel: &AnyKernel as same, dims: &LaunchConfig, arguments: &KernelArguments) -> Result<()>;

@@ -9,11 +9,11 @@ use crate::{
     graph::{Call, Capture, invalid},
 };
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CollectiveLibrary, CompileOptions, CopyRegion,
-    DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error, ErrorKind,
-    EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, KernelArguments, KernelSource,
-    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, MemoryUse, RawStream, RegisterOptions, Result,
-    Space, Stream, StreamKind, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Backend, Capabilities, CaptureStart, CollectiveLibrary, CompileOptions,
+    CopyRegion, DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error,
+    ErrorKind, EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, MemoryUse, RawStream,
+    RegisterOptions, Result, Space, Stream, StreamKind, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -456,12 +456,13 @@ unsafe impl Stream<Double> for DoubleStream {
         unsafe { self.host().launch(kernel, dims, arguments) }
     }
 
-    unsafe fn begin_capture(&self) -> Result<bool> {
-        if self.device.0.captures {
-            self.call("begin_capture")?;
-            *self.capture.lock() = Some(Capture::begin());
+    unsafe fn begin_capture(&self) -> Result<CaptureStart> {
+        if !self.device.0.captures {
+            return Ok(CaptureStart::Refused("this driver has no graphs"));
         }
-        Ok(self.device.0.captures)
+        self.call("begin_capture")?;
+        *self.capture.lock() = Some(Capture::begin());
+        Ok(CaptureStart::Begun)
     }
 
     fn captured_node(&self) -> Result<GraphNode> {
