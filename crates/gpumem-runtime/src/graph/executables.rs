@@ -95,6 +95,14 @@ impl<B: Backend> Executables<B> {
         (kept.all.len(), kept.replayed)
     }
 
+    /// Forgets a graph that has not taken the numbers of a launch: the next one makes another.
+    pub(super) fn forget(&self, refused: &Executable<B>) {
+        let mut kept = self.kept.lock();
+        let gone: Vec<_> = kept.all.extract_if(.., |one| Arc::ptr_eq(&one.graph, &refused.graph)).collect();
+        drop(kept);
+        drop(gone);
+    }
+
     /// The driver's graph for these addresses. `None` if the calls have to be enqueued one by one.
     pub(super) fn get(&self, device: &Device<B>, values: &Values<'_, B>) -> Option<Executable<B>> {
         if values.steps.is_empty() {

@@ -168,6 +168,7 @@ fn enqueue_segment<R, B: Backend>(
     });
     // Not under the locks of the stream and of the graph: a subscriber is code of the user.
     if let Some(error) = not_taken {
+        executable.iter().for_each(|executable| executables.forget(executable));
         gpumem_core::tell!(warn: %error, "a graph is enqueued call by call, because the driver did not take its numbers");
     }
     if is_long.get() {

@@ -3,7 +3,7 @@
 use super::{LEN, MultiplyAdd, device, device_of, grid, multiply_add};
 use gpumem_host::HostOptions;
 use gpumem_runtime::{Device, DeviceArray, writes};
-use host_double::{Double, DoubleDevice};
+use host_double::{Double, DoubleDevice, Trouble};
 use ndarray::Ix1;
 
 type Array = DeviceArray<i64, Ix1, Double>;
@@ -165,4 +165,14 @@ fn other_numbers_change_the_graph_of_the_driver_that_there_is() {
     is_filled(&y, sum);
     let calls = ["begin_capture", "set_launch", "launch_graph"].map(|call| raw.script().calls_of(call));
     assert_eq!(calls, [1, 99, 102], "the first number comes with the capture, and the last one stays");
+    // A driver that takes no more numbers: this launch is enqueued call by call, and the next one has another graph.
+    raw.script().begin(Some((0, Trouble::Refuse)));
+    for number in [5, 6] {
+        graph.launch(&stream, (&x, &mut y, number)).unwrap();
+        sum += number + 7;
+    }
+    assert_eq!(raw.script().struck(), Some("set_launch"));
+    is_filled(&y, sum);
+    let calls = ["begin_capture", "launch_graph"].map(|call| raw.script().calls_of(call));
+    assert_eq!((calls, graph.report().driver_graphs), ([1, 1], 1));
 }
