@@ -148,8 +148,15 @@ functions! {
         fn cuStreamBeginCapture_v2(stream: CUstream, mode: CUstreamCaptureMode);
         fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
+        fn cuStreamGetCaptureInfo_v2(
+            stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph,
+            nodes: *mut *const CUgraphNode, count: *mut usize
+        );
         fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
         fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
+        fn cuGraphExecKernelNodeSetParams_v2(
+            executable: CUgraphExec, node: CUgraphNode, parameters: *const CUDA_KERNEL_NODE_PARAMS
+        );
         fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
         fn cuGraphExecDestroy(executable: CUgraphExec);
         fn cuGraphDestroy(graph: CUgraph);

@@ -138,6 +138,25 @@ pub struct hip_Memcpy2D {
     pub Height: usize,
 }
 
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct dim3 {
+    pub x: c_uint,
+    pub y: c_uint,
+    pub z: c_uint,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct hipKernelNodeParams {
+    pub blockDim: dim3,
+    pub extra: *mut *mut c_void,
+    pub func: *mut c_void,
+    pub gridDim: dim3,
+    pub kernelParams: *mut *mut c_void,
+    pub sharedMemBytes: c_uint,
+}
+
 /// `HIP_MEMCPY3D` with the integer that a major version of ROCm has for distances.
 macro_rules! memcpy3d {
     ($(#[$meta:meta])* $name:ident: $size:ty) => {

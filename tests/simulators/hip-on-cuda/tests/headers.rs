@@ -69,6 +69,11 @@ fn layouts() -> String {
             srcArray = "srcArray", srcPos = "srcPos", srcPtr = "srcPtr", dstArray = "dstArray",
             dstPos = "dstPos", dstPtr = "dstPtr", extent = "extent", kind = "kind",
         }
+        dim3 { y = "y", z = "z" }
+        hipKernelNodeParams {
+            blockDim = "blockDim", extra = "extra", func = "func", gridDim = "gridDim",
+            kernelParams = "kernelParams", sharedMemBytes = "sharedMemBytes",
+        }
         hip_Memcpy2D {
             srcMemoryType = "srcMemoryType", srcHost = "srcHost", srcDevice = "srcDevice",
             srcPitch = "srcPitch", dstXInBytes = "dstXInBytes", dstMemoryType = "dstMemoryType",

@@ -4,11 +4,13 @@ use super::exports;
 use crate::{
     state::{not_null, on_device, put},
     types::{
-        hipError_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipStream_t, hipStreamCaptureMode,
-        hipStreamCaptureStatus,
+        hipError_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipKernelNodeParams, hipStream_t,
+        hipStreamCaptureMode, hipStreamCaptureStatus,
     },
 };
-use cudarc::driver::sys::{CUstreamCaptureMode_enum as Mode, CUstreamCaptureStatus_enum as Status};
+use cudarc::driver::sys::{
+    CUDA_KERNEL_NODE_PARAMS, CUstreamCaptureMode_enum as Mode, CUstreamCaptureStatus_enum as Status,
+};
 use std::{
     ffi::{c_char, c_ulonglong},
     ptr::null_mut,
@@ -57,6 +59,56 @@ exports! {
             unsafe { cuda.api.cuStreamIsCapturing(stream, &mut found) }.hip()?;
             // SAFETY: the caller's promise.
             unsafe { put(status, found as hipStreamCaptureStatus) }
+        })
+    }
+
+    /// The places after the status may be null.
+    fn hipStreamGetCaptureInfo_v2(
+        stream: hipStream_t,
+        status: *mut hipStreamCaptureStatus,
+        id: *mut c_ulonglong,
+        graph: *mut hipGraph_t,
+        nodes: *mut *const hipGraphNode_t,
+        count: *mut usize,
+    ) -> hipError_t {
+        on_device(|cuda| {
+            not_null(status)?;
+            let mut found = Status::CU_STREAM_CAPTURE_STATUS_NONE;
+            // SAFETY: the caller's stream and places; the driver knows no other status than cudarc.
+            unsafe { cuda.api.cuStreamGetCaptureInfo_v2(stream, &mut found, id.cast(), graph, nodes, count) }.hip()?;
+            // SAFETY: the caller's promise.
+            unsafe { put(status, found as hipStreamCaptureStatus) }
+        })
+    }
+
+    /// Arguments as `kernelParams`, not as `extra`.
+    fn hipGraphExecKernelNodeSetParams(
+        executable: hipGraphExec_t,
+        node: hipGraphNode_t,
+        parameters: *const hipKernelNodeParams,
+    ) -> hipError_t {
+        on_device(|cuda| {
+            // SAFETY: the caller's structure, if it is one.
+            let given = unsafe { parameters.as_ref() }.ok_or(hipError_t::INVALID_VALUE)?;
+            if !given.extra.is_null() {
+                return Err(hipError_t::NOT_SUPPORTED);
+            }
+            let parameters = CUDA_KERNEL_NODE_PARAMS {
+                func: given.func.cast(),
+                gridDimX: given.gridDim.x,
+                gridDimY: given.gridDim.y,
+                gridDimZ: given.gridDim.z,
+                blockDimX: given.blockDim.x,
+                blockDimY: given.blockDim.y,
+                blockDimZ: given.blockDim.z,
+                sharedMemBytes: given.sharedMemBytes,
+                kernelParams: given.kernelParams,
+                extra: null_mut(),
+                kern: null_mut(),
+                ctx: null_mut(),
+            };
+            // SAFETY: the caller's graph, node and arguments.
+            unsafe { cuda.api.cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters) }.hip()
         })
     }
 

@@ -4,7 +4,7 @@
 use hip_on_cuda::types::*;
 use std::{
     env,
-    ffi::{CString, c_char, c_int, c_uchar, c_uint, c_ushort, c_void},
+    ffi::{CString, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void},
     ops::Deref,
     path::PathBuf,
     ptr,
@@ -125,6 +125,10 @@ api! {
     hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t;
     hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) -> hipError_t;
     hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus) -> hipError_t;
+    hipStreamGetCaptureInfo_v2(stream: hipStream_t, status: *mut hipStreamCaptureStatus, id: *mut c_ulonglong,
+        graph: *mut hipGraph_t, nodes: *mut *const hipGraphNode_t, count: *mut usize) -> hipError_t;
+    hipGraphExecKernelNodeSetParams(executable: hipGraphExec_t, node: hipGraphNode_t,
+        parameters: *const hipKernelNodeParams) -> hipError_t;
     hipGraphInstantiate(executable: *mut hipGraphExec_t, graph: hipGraph_t, failed: *mut hipGraphNode_t,
         log: *mut c_char, bytes: usize) -> hipError_t;
     hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) -> hipError_t;
