@@ -5,6 +5,7 @@ use crate::{
     context::Current,
     enqueue_lock::EnqueueLock,
     error::Status,
+    graph_choice::OwnGraphs,
     info::Limits,
     packers::Packers,
     probe::Driver,
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     /// The table of [`words`](RocDevice::words), and the generation that has made it.
     words: Mutex<Option<(u64, u64)>>,
     pub(crate) packers: Packers,
+    /// Whether graphs are HIP's own. `None` until they have been tested.
+    pub(crate) graphs: Mutex<Option<OwnGraphs>>,
     /// Ordinals of the devices whose memory this one may reach.
     pub(crate) peers: Mutex<BTreeSet<usize>>,
 }
@@ -60,12 +63,15 @@ pub(crate) struct Parts {
     pub(crate) isa: String,
     pub(crate) capabilities: Capabilities,
     pub(crate) limits: Limits,
+    pub(crate) graphs: Option<OwnGraphs>,
 }
 
 /// Handles that a reset has to release, because `hipDeviceReset` does not in every version: ROCm 5.2's does nothing. In
 /// the order of their release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Held {
+    Executable(usize),
+    Graph(usize),
     Stream(usize),
     Event(usize),
     Memory(Provenance),
@@ -74,7 +80,7 @@ pub(crate) enum Held {
 
 impl RocDevice {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { driver, handle, info, isa, capabilities, limits } = parts;
+        let Parts { driver, handle, info, isa, capabilities, limits, graphs } = parts;
         Self(Arc::new(Inner {
             driver,
             enqueue_lock: EnqueueLock::new(driver.version),
@@ -88,6 +94,7 @@ impl RocDevice {
             held: Mutex::default(),
             words: Mutex::default(),
             packers: Packers::default(),
+            graphs: Mutex::new(graphs),
             peers: Mutex::default(),
         }))
     }
@@ -254,6 +261,8 @@ pub(crate) unsafe fn give_back(hip: &Hip, held: Held) -> Status {
     // SAFETY: passed on to the caller; the addresses are those that HIP gave out.
     unsafe {
         match held {
+            Held::Executable(raw) => hip.hipGraphExecDestroy(with_exposed_provenance_mut(raw)).into(),
+            Held::Graph(raw) => hip.hipGraphDestroy(with_exposed_provenance_mut(raw)).into(),
             Held::Stream(raw) => hip.hipStreamDestroy(with_exposed_provenance_mut(raw)).into(),
             Held::Event(raw) => hip.hipEventDestroy(with_exposed_provenance_mut(raw)).into(),
             Held::Module(raw) => hip.hipModuleUnload(with_exposed_provenance_mut(raw)).into(),

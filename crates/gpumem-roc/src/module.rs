@@ -11,7 +11,9 @@ use gpumem_core::{
     CompileOptions, DriverModule, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result,
     c_text,
 };
-use gpumem_sys::hip::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
+use gpumem_sys::hip::{
+    dim3, hipFunction_attribute as Attribute, hipFunction_t, hipKernelNodeParams, hipModule_t,
+};
 use std::{ffi::c_void, ptr::null_mut, sync::Arc};
 
 /// A loaded program. Clones are the same program; the last one unloads it.
@@ -191,6 +193,25 @@ impl RocKernel {
             )
         });
         device.check(status, OPERATION)
+    }
+
+    /// The launch as a node of a graph, with pointers to the arguments.
+    pub(crate) fn node_parameters(
+        &self,
+        device: &RocDevice,
+        dims: &LaunchConfig,
+        pointers: *mut *mut c_void,
+    ) -> Result<hipKernelNodeParams> {
+        self.check(device, dims)?;
+        let sides = |[x, y, z]: [u32; 3]| dim3 { x, y, z };
+        Ok(hipKernelNodeParams {
+            blockDim: sides(dims.group_size),
+            extra: null_mut(),
+            func: self.0.function.cast(),
+            gridDim: sides(dims.groups),
+            kernelParams: pointers,
+            sharedMemBytes: dims.shared_bytes,
+        })
     }
 
     fn check(&self, device: &RocDevice, dims: &LaunchConfig) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::{
     context::Current,
     device::{Parts, RocDevice},
     error::Status,
-    hiprtc, info,
+    graph_choice, hiprtc, info,
     probe::{self, Driver},
 };
 use gpumem_core::{CollectiveLibrary, DeviceInfo, DeviceSelector, Result};
@@ -31,6 +31,7 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let devices = devices(OPERATION)?;
     let ordinal = selector.choose(NAME, &devices)?;
     let driver: &'static Driver = probe::driver(OPERATION)?;
+    let graphs = graph_choice::choose(driver)?;
     let known = OPEN.lock().get(&ordinal).cloned();
     if let Some(device) = known {
         return Ok(device);
@@ -44,7 +45,7 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let (mut capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
     capabilities.strided_copy = hiprtc::serves(&isa);
     capabilities.collective_library = Some(CollectiveLibrary::Rccl);
-    let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits });
+    let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits, graphs });
     // Of two threads that open it at once, the first one's is kept.
     let first = OPEN.lock().entry(ordinal).or_insert(device).clone();
     Ok(first)

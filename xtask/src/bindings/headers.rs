@@ -93,6 +93,8 @@ pub(super) const HEADERS: &[Headers] = &[
                     "hipMemcpy(PeerAsync|Async|WithStream|2DAsync|3DAsync)",
                     "hipMemset(2DAsync|D8Async|D16Async|D32Async)",
                     "hipStream(CreateWithPriority|Destroy|Query|Synchronize|WaitEvent|IsCapturing)",
+                    "hipStream(BeginCapture|EndCapture|GetCaptureInfo_v2)",
+                    "hipGraph(GetNodes|InstantiateWithFlags|Launch|ExecKernelNodeSetParams|ExecDestroy|Destroy)",
                     "hipEvent(CreateWithFlags|Destroy|Record|Query|Synchronize|ElapsedTime)",
                     "hipModule(LoadData|Unload|GetFunction|GetGlobal|LaunchKernel)",
                     "hipFuncGetAttribute",

@@ -6,7 +6,7 @@
 
 use super::{
     CONFORMANCE, DEVICE, Options,
-    machine::{HIP_ON_CUDA, Machine, NEWER, Newer, REDUCED, SIMULATED},
+    machine::{GRAPHS, HIP_ON_CUDA, Machine, NEWER, Newer, REDUCED, SIMULATED},
     report::BackendResult,
 };
 use crate::{
@@ -90,11 +90,13 @@ pub(super) fn run(
         shell.run(program, arguments)
     })?;
     if results.first().is_some_and(|first| is_simulated(first, options)) {
-        for Newer { version, tests, suite } in &NEWER {
+        for Newer { version, tests, suite, graphs } in &NEWER {
             results.push(device_tests(workspace, programs, Some(*version), tests)?);
-            let reduced =
-                Options { filter: options.filter.clone().or(Some(REDUCED.to_owned())), ..Options::default() };
-            results.push(on_rocm(workspace, program, Some(*version), suite, &reduced)?);
+            for (machine, cases) in [(suite, REDUCED), (graphs, GRAPHS)] {
+                let filter = options.filter.clone().or(Some(cases.to_owned()));
+                let part = Options { filter, ..Options::default() };
+                results.push(on_rocm(workspace, program, Some(*version), machine, &part)?);
+            }
         }
     }
     Ok(results)

@@ -62,10 +62,17 @@ pub(crate) struct Newer {
     pub(crate) tests: Machine,
     /// The machine of a part of the suite, [`REDUCED`].
     pub(crate) suite: Machine,
+    /// The machine of another part, [`GRAPHS`], with graphs of HIP.
+    pub(crate) graphs: Machine,
 }
 
 /// The cases of the suite that run on newer versions of ROCm: those of device functions, which compilers can break.
 pub(crate) const REDUCED: &str = "12_kernel::prelude";
+
+/// The cases of graphs.
+pub(crate) const GRAPHS: &str = "14_graphs";
+
+const OWN_GRAPHS: (&str, &str) = ("GPUMEM_ROC_GRAPHS", "native");
 
 /// Device tests that take rounds take one.
 const ONE_ROUND: (&str, &str) = ("GPUMEM_ROUNDS", "1");
@@ -76,11 +83,13 @@ pub(crate) const NEWER: [Newer; 2] = [
         version: Version::V6_4,
         tests: simulated("ROCm 6.4, device tests", &[("ROCSIM_GFX", "gfx942"), ONE_ROUND]),
         suite: simulated("ROCm 6.4, device functions", &[("ROCSIM_GFX", "gfx942")]),
+        graphs: simulated("ROCm 6.4, graphs of HIP", &[("ROCSIM_GFX", "gfx942"), OWN_GRAPHS]),
     },
     Newer {
         version: Version::V7_2,
         tests: simulated("ROCm 7.2, device tests", &[("ROCSIM_GFX", "gfx1100"), ONE_ROUND]),
         suite: simulated("ROCm 7.2, device functions", &[("ROCSIM_GFX", "gfx1100")]),
+        graphs: simulated("ROCm 7.2, graphs of HIP", &[("ROCSIM_GFX", "gfx1100"), OWN_GRAPHS]),
     },
 ];
 

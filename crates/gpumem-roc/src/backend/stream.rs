@@ -1,9 +1,9 @@
 //! What ROCm does on a stream.
 
-use crate::{NAME, Roc, RocEvent, RocKernel, RocStream, copy, fill, managed, pack};
+use crate::{NAME, Roc, RocEvent, RocKernel, RocStream, copy, fill, graph, graph_test, managed, pack};
 use gpumem_core::{
-    CopyRegion, Error, ErrorKind, Event, EventOptions, Fill, KernelArguments, LaunchConfig, Location,
-    RawStream, Result, Stream, StridedCopy,
+    CaptureStart, CopyRegion, Error, ErrorKind, Event, EventOptions, ExecutableGraph, Fill, GraphNode,
+    KernelArguments, LaunchConfig, Location, RawStream, Result, Stream, StridedCopy,
 };
 use gpumem_sys::hip::hipStreamCaptureStatus;
 use std::{ffi::c_void, ptr::with_exposed_provenance, sync::atomic::Ordering};
@@ -86,6 +86,18 @@ unsafe impl Stream<Roc> for RocStream {
         // SAFETY: a place for the state.
         device.check(unsafe { device.hip().hipStreamIsCapturing(self.raw, &mut state) }, OPERATION)?;
         Ok(state != hipStreamCaptureStatus::hipStreamCaptureStatusNone)
+    }
+
+    unsafe fn begin_capture(&self) -> Result<CaptureStart> {
+        graph_test::begin(self)
+    }
+
+    fn captured_node(&self) -> Result<GraphNode> {
+        graph::captured_node(self)
+    }
+
+    fn end_capture(&self, changes: bool) -> Result<Box<dyn ExecutableGraph<Roc>>> {
+        graph::end(self, changes)
     }
 
     fn record(&self, event: &RocEvent) -> Result<()> {

@@ -9,6 +9,7 @@ mod agents;
 mod copies;
 mod fills;
 mod fixture;
+mod graphs;
 mod kernels;
 mod memory;
 mod process;
@@ -19,6 +20,7 @@ use agents::*;
 use copies::*;
 use fills::*;
 use fixture::{Case, Lab};
+use graphs::*;
 use kernels::*;
 use memory::*;
 use process::*;
@@ -40,6 +42,7 @@ const CASES: &[Case] = &[
     ("any_two_layouts_are_copied_by_kernels", any_two_layouts_are_copied_by_kernels),
     ("kernels_and_copies_on_one_stream", kernels_and_copies_on_one_stream),
     ("threads_compile_at_the_same_time", threads_compile_at_the_same_time),
+    ("graphs_are_hips_own_where_they_are_asked_for", graphs_are_hips_own_where_they_are_asked_for),
     ("other_architectures_are_refused", other_architectures_are_refused),
     ("launches_that_do_not_fit_are_refused", launches_that_do_not_fit_are_refused),
     ("the_callers_device_and_last_error_are_left_alone", the_callers_device_and_last_error_are_left_alone),
@@ -56,6 +59,9 @@ fn main() -> ExitCode {
     let ran_on = simulator::prepare();
     if let Ok(sent) = std::env::var(SENT) {
         return look_at(&sent);
+    }
+    if let Ok(task) = std::env::var(TASK) {
+        return launch_graphs(&task);
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();

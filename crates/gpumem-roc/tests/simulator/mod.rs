@@ -2,7 +2,7 @@
 //! running the delay kernel.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-mod kernels;
+pub(crate) mod kernels;
 mod place;
 
 use gpumem_conformance::RanOn;

@@ -25,6 +25,9 @@ pub type hipIpcMemHandle_t = hipIpcMemHandle_st;
 pub type hipModule_t = *mut ihipModule_t;
 pub type hipFunction_t = *mut ihipModuleSymbol_t;
 pub type hipEvent_t = *mut ihipEvent_t;
+pub type hipGraph_t = *mut ihipGraph;
+pub type hipGraphNode_t = *mut hipGraphNode;
+pub type hipGraphExec_t = *mut hipGraphExec;
 pub type hiprtcProgram = *mut _hiprtcProgram;
 #[repr(C)]
 #[repr(align(4))]
@@ -189,6 +192,41 @@ pub struct ihipEvent_t {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipMemoryAdvise(pub c_uint);
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct dim3 {
+    pub x: u32,
+    pub y: u32,
+    pub z: u32,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct ihipGraph {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct hipGraphNode {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct hipGraphExec {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub struct hipKernelNodeParams {
+    pub blockDim: dim3,
+    pub extra: *mut *mut c_void,
+    pub func: *mut c_void,
+    pub gridDim: dim3,
+    pub kernelParams: *mut *mut c_void,
+    pub sharedMemBytes: c_uint,
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct hipStreamCaptureMode(pub c_uint);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipStreamCaptureStatus(pub c_uint);
@@ -411,6 +449,31 @@ const _: () = {
     ["Offset of field: hipIpcMemHandle_st::reserved"]
         [::core::mem::offset_of!(hipIpcMemHandle_st, reserved) - 0usize];
 };
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of dim3"][::core::mem::size_of::<dim3>() - 12usize];
+    ["Alignment of dim3"][::core::mem::align_of::<dim3>() - 4usize];
+    ["Offset of field: dim3::x"][::core::mem::offset_of!(dim3, x) - 0usize];
+    ["Offset of field: dim3::y"][::core::mem::offset_of!(dim3, y) - 4usize];
+    ["Offset of field: dim3::z"][::core::mem::offset_of!(dim3, z) - 8usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of hipKernelNodeParams"][::core::mem::size_of::<hipKernelNodeParams>() - 64usize];
+    ["Alignment of hipKernelNodeParams"][::core::mem::align_of::<hipKernelNodeParams>() - 8usize];
+    ["Offset of field: hipKernelNodeParams::blockDim"]
+        [::core::mem::offset_of!(hipKernelNodeParams, blockDim) - 0usize];
+    ["Offset of field: hipKernelNodeParams::extra"]
+        [::core::mem::offset_of!(hipKernelNodeParams, extra) - 16usize];
+    ["Offset of field: hipKernelNodeParams::func"]
+        [::core::mem::offset_of!(hipKernelNodeParams, func) - 24usize];
+    ["Offset of field: hipKernelNodeParams::gridDim"]
+        [::core::mem::offset_of!(hipKernelNodeParams, gridDim) - 32usize];
+    ["Offset of field: hipKernelNodeParams::kernelParams"]
+        [::core::mem::offset_of!(hipKernelNodeParams, kernelParams) - 48usize];
+    ["Offset of field: hipKernelNodeParams::sharedMemBytes"]
+        [::core::mem::offset_of!(hipKernelNodeParams, sharedMemBytes) - 56usize];
+};
 impl Default for hipDeviceProp_t {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
@@ -583,6 +646,20 @@ impl hipMemoryAdvise {
     pub const hipMemAdviseSetCoarseGrain: hipMemoryAdvise = hipMemoryAdvise(100);
     pub const hipMemAdviseUnsetCoarseGrain: hipMemoryAdvise = hipMemoryAdvise(101);
 }
+impl Default for hipKernelNodeParams {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl hipStreamCaptureMode {
+    pub const hipStreamCaptureModeGlobal: hipStreamCaptureMode = hipStreamCaptureMode(0);
+    pub const hipStreamCaptureModeThreadLocal: hipStreamCaptureMode = hipStreamCaptureMode(1);
+    pub const hipStreamCaptureModeRelaxed: hipStreamCaptureMode = hipStreamCaptureMode(2);
+}
 impl hipStreamCaptureStatus {
     pub const hipStreamCaptureStatusNone: hipStreamCaptureStatus = hipStreamCaptureStatus(0);
     pub const hipStreamCaptureStatusActive: hipStreamCaptureStatus = hipStreamCaptureStatus(1);
@@ -680,6 +757,15 @@ functions! {
         fn hipFuncGetAttribute(value: *mut c_int, attrib: hipFunction_attribute, hfunc: hipFunction_t) -> hipError_t;
         fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) -> hipError_t;
         fn hipModuleLaunchKernel(f: hipFunction_t, gridDimX: c_uint, gridDimY: c_uint, gridDimZ: c_uint, blockDimX: c_uint, blockDimY: c_uint, blockDimZ: c_uint, sharedMemBytes: c_uint, stream: hipStream_t, kernelParams: *mut *mut c_void, extra: *mut *mut c_void) -> hipError_t;
+        fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t;
+        fn hipStreamEndCapture(stream: hipStream_t, pGraph: *mut hipGraph_t) -> hipError_t;
+        fn hipStreamGetCaptureInfo_v2(stream: hipStream_t, captureStatus_out: *mut hipStreamCaptureStatus, id_out: *mut c_ulonglong, graph_out: *mut hipGraph_t, dependencies_out: *mut *const hipGraphNode_t, numDependencies_out: *mut usize) -> hipError_t;
         fn hipStreamIsCapturing(stream: hipStream_t, pCaptureStatus: *mut hipStreamCaptureStatus) -> hipError_t;
+        fn hipGraphDestroy(graph: hipGraph_t) -> hipError_t;
+        fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, numNodes: *mut usize) -> hipError_t;
+        fn hipGraphInstantiateWithFlags(pGraphExec: *mut hipGraphExec_t, graph: hipGraph_t, flags: c_ulonglong) -> hipError_t;
+        fn hipGraphLaunch(graphExec: hipGraphExec_t, stream: hipStream_t) -> hipError_t;
+        fn hipGraphExecDestroy(graphExec: hipGraphExec_t) -> hipError_t;
+        fn hipGraphExecKernelNodeSetParams(hGraphExec: hipGraphExec_t, node: hipGraphNode_t, pNodeParams: *const hipKernelNodeParams) -> hipError_t;
     }
 }

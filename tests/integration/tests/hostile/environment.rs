@@ -17,7 +17,8 @@ use std::{
 };
 
 /// Variables for which a wrong value is an error, and not replaced by a default.
-const ALONE: &[&str] = &["GPUMEM_DEVICE", "GPUMEM_HOST_DEVICES", "GPUMEM_HOST_MEMORY", "GPUMEM_HOST_SEED"];
+const ALONE: &[&str] =
+    &["GPUMEM_DEVICE", "GPUMEM_HOST_DEVICES", "GPUMEM_HOST_MEMORY", "GPUMEM_HOST_SEED", "GPUMEM_ROC_GRAPHS"];
 
 const TOGETHER: &[&str] = &[
     "GPUMEM_POOL",
