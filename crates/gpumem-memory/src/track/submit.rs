@@ -124,7 +124,9 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// Returns the error of the driver, [`Poisoned`](ErrorKind::Poisoned), and [`Overlap`](ErrorKind::Overlap) if a
     /// conflicting use is announced.
     pub fn lend(self) -> Result<LentStream<'s, 'a, B>> {
-        self.lend_with(|timeline, queue| timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.lent())))
+        self.lend_with(|timeline, queue| {
+            timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.lent()))
+        })
     }
 
     /// As [`lend`](Self::lend), for work that may wait for other devices or processes. First it records an event, with
