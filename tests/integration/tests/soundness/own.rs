@@ -276,7 +276,7 @@ fn a_device_that_two_types_have_is_not_reset_by_one() {
 /// The driver would go on using pages that were given back to the system, in the place of those that lie there next.
 #[test]
 fn a_neighbour_keeps_no_page_locked_but_the_shared_one() {
-    let device = runtime::Device::from_raw(Double::open_with(&DoubleOptions::default()).unwrap());
+    let device = runtime::Device::<Double>::from_raw(Double::open_with(&DoubleOptions::default()).unwrap());
     let page = gpumem_core::process::page_size();
     let locked = || device.raw().host().counters().live_registered_bytes as usize;
     let mut all = Array1::<u8>::zeros(12 * page);
