@@ -51,7 +51,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     ("UntypedArguments", "new slice slice_mut value varying view view_mut"),
     ("ArrayOps", "on"),
     ("OnStream", "on"),
-    ("Communicator", "abort destroy device failure on rank recent size split split_all"),
+    ("Communicator", "abort destroy device failure on rank recent size split split_all wait_until_joined"),
     ("CommunicatorId", "from_bytes mpi new to_bytes"),
     ("Operations", "name_elements"),
     ("gpumem_runtime", "cuda_array cuda_array_mut is_cuda_array reads view_at view_mut_at writes"),
