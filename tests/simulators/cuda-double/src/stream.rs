@@ -24,6 +24,8 @@ struct Queue {
     /// Work that is waiting or running.
     pending: usize,
     destroyed: bool,
+    /// Whether its thread has ended.
+    ended: bool,
 }
 
 pub(crate) struct Stream {
@@ -41,6 +43,11 @@ impl Stream {
 
     fn push(&self, work: Arc<Work>) {
         let mut queue = self.queue.lock().unwrap();
+        if queue.ended {
+            // Another thread has destroyed the stream meanwhile: nothing is before this, and nothing runs it.
+            drop(queue);
+            return work();
+        }
         queue.waiting.push_back(work);
         queue.pending += 1;
         self.changed.notify_all();
@@ -57,6 +64,7 @@ impl Stream {
                 queue.pending -= 1;
                 self.changed.notify_all();
             } else if queue.destroyed {
+                queue.ended = true;
                 return;
             } else {
                 queue = self.changed.wait(queue).unwrap();
@@ -94,7 +102,10 @@ impl Event {
 
     fn reach(&self, count: u64) {
         let mut moment = self.moment.lock().unwrap();
-        (moment.reached, moment.time) = (count, Some(Instant::now()));
+        // A later record, on another stream, may have been reached before.
+        if moment.reached < count {
+            (moment.reached, moment.time) = (count, Some(Instant::now()));
+        }
         self.changed.notify_all();
     }
 
@@ -307,8 +318,9 @@ driver! {
         if capture::record(event, stream)? {
             return Ok(());
         }
-        let count = found.record();
-        enqueue(device, stream, Box::new(move || found.reach(count)))
+        let (count, reached) = (found.record(), found.clone());
+        // A stream that is gone: nothing would reach it.
+        enqueue(device, stream, Box::new(move || reached.reach(count))).inspect_err(|_| found.reach(count))
     }
 
     #[Reached(event)]
