@@ -240,8 +240,9 @@ pub struct Capabilities {
     pub concurrent_managed_access: bool,
     /// Can page-lock memory of the caller.
     pub register: bool,
-    /// The driver keeps the pages that lay there when memory was registered, also where the system maps others later.
-    pub registers_pages: bool,
+    /// The driver goes on using the pages that memory had when it was registered, also where the system has mapped other pages
+    /// since.
+    pub keeps_registered_pages: bool,
     /// Copies read and write the caller's ordinary memory directly and at full speed, so that staging through
     /// page-locked memory gains nothing. True on the host backend.
     pub pageable_direct: bool,
@@ -292,7 +293,7 @@ impl Capabilities {
             managed: false,
             concurrent_managed_access: false,
             register: false,
-            registers_pages: false,
+            keeps_registered_pages: false,
             pageable_direct: false,
             frees_late: false,
             strided_copy: false,

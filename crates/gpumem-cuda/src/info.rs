@@ -88,7 +88,7 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.managed = flag(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)?;
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
-    capabilities.registers_pages = capabilities.register;
+    capabilities.keeps_registered_pages = capabilities.register;
     capabilities.strided_copy = true;
     capabilities.collective_library = Some(CollectiveLibrary::Nccl);
     // Memory of cuMemHostAlloc has one address for the host and all devices, with or without flags ("Unified

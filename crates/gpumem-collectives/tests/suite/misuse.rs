@@ -250,6 +250,28 @@ fn types_of_one_name_are_different_types() {
     }
 }
 
+/// As a call of its own, which is a group of broadcasts.
+#[test]
+fn ranks_that_name_their_elements_differently_gather_nothing() {
+    let all = apart(2, &Options::new());
+    let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[0, 0]).unwrap()).collect();
+    let called: Vec<_> = all
+        .iter()
+        .zip(&mut arrays)
+        .zip(["V1", "V2"])
+        .map(|(((comm, stream), array), name)| {
+            let own = stream.to_device(&[1]).unwrap();
+            let mut operations = comm.on(stream);
+            operations.name_elements(Some(name.into()));
+            operations.all_gather_v(&own, (array, &[1, 1]))
+        })
+        .collect();
+    for (called, (_, stream)) in called.into_iter().zip(&all) {
+        let error = called.and(stream.synchronize()).unwrap_err().to_string();
+        assert!(error.contains("the ranks disagree"), "{error}");
+    }
+}
+
 /// The library would know the memory longer than it is the device's.
 #[test]
 fn memory_that_is_locked_for_a_scope_is_not_registered() {

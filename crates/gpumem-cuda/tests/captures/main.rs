@@ -1,4 +1,4 @@
-//! Captures of other libraries go on, whatever the library does beside them: on a GPU, and over a double of the driver.
+//! No operation of the library ends a capture of another library: on a GPU, and over a double of the driver.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

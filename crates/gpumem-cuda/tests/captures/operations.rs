@@ -30,9 +30,9 @@ pub(crate) enum Outcome {
     Refused,
     /// It is on the legacy stream.
     RefusedBesideBlocking,
-    /// Refused, too; beside a capture of another stream, which the driver does not show, the driver refuses it and ends the capture.
+    /// Refused. The driver does not show captures of non-blocking streams: beside one of these it refuses the call and ends the capture.
     WaitsForAllStreams,
-    /// As before, where it need not be known whether they are done.
+    /// Done, but asks whether all streams are done: that ends a capture of a non-blocking stream.
     AsksForAllStreams,
     /// The double has no kernels, and shares no memory.
     Either,
@@ -239,7 +239,7 @@ operations! {
     RefusedBesideBlocking "the legacy stream" |p, _| { p.device.legacy_stream()?.fill(&mut p.other, 1) }
     RefusedBesideBlocking "waiting for the legacy stream" |p, _| { p.device.legacy_stream()?.synchronize() }
     WaitsForAllStreams "waiting for the device" |p, _| { p.device.synchronize() }
-    Done "what the device says" |p, _| {
+    Done "information about the device" |p, _| {
         p.device.memory_info()?;
         p.device.memory_report()?;
         p.device.counters();
@@ -311,19 +311,19 @@ operations! {
         assert_eq!(p.array().get(1)?, 5);
         Ok(())
     }
-    Done "a loan to a stream of others" |p, _| {
+    Done "a loan to a stream of another library" |p, _| {
         let stream = InterchangeStream::Handle(p.foreign.raw());
         // SAFETY: the stream is alive.
         let loan = unsafe { p.array().lend_to_handle(stream) }?;
         drop(loan);
         Ok(())
     }
-    WaitsForAllStreams "a use of what is lent to any stream" |p, _| {
+    WaitsForAllStreams "a use of an array that is lent to any stream" |p, _| {
         let stream = p.streams[0].clone();
         let _loan = p.array().lend_mut(&stream)?.on_any_stream();
         stream.fill(p.array(), 5)
     }
-    AsksForAllStreams "reusing what was lent to any stream" |p, _| {
+    AsksForAllStreams "reusing memory that was lent to any stream" |p, _| {
         let loan = p.array.as_ref().unwrap().lend(&p.streams[0])?.on_any_stream();
         drop((loan, p.array.take()));
         p.device.trim(Trim::UNUSED).map(drop)
@@ -339,11 +339,11 @@ operations! {
         let imported = p.device.as_cuda_array::<u32, Ix1, _>(loan)?;
         imported.copy_to_host().map(drop)
     }
-    Done "an array of others" |p, _| { p.import(None) }
-    Done "an array of others, after a stream" |p, _| { p.import(Some(p.foreign.raw().0 as i64)) }
-    RefusedBesideBlocking "an array of others, after the legacy stream" |p, _| { p.import(Some(1)) }
-    Refused "an array of others, after a captured stream" |p, captured| { p.import(Some(captured.raw().0 as i64)) }
-    Done "a stream of others" |p, _| {
+    Done "an array of another library" |p, _| { p.import(None) }
+    Done "an array of another library, after a stream" |p, _| { p.import(Some(p.foreign.raw().0 as i64)) }
+    RefusedBesideBlocking "an array of another library, after the legacy stream" |p, _| { p.import(Some(1)) }
+    Refused "an array of another library, after a captured stream" |p, captured| { p.import(Some(captured.raw().0 as i64)) }
+    Done "a stream of another library" |p, _| {
         let stream = p.theirs(&p.foreign)?;
         stream.fill(&mut p.other, 2)?;
         stream.record_event()?.synchronize()?;

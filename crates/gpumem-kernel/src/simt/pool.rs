@@ -103,7 +103,14 @@ impl<E: Send> Parts<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{sync::atomic::AtomicU32, thread, time::Duration};
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicU32},
+        },
+        thread,
+        time::Duration,
+    };
 
     /// Long enough that others are woken.
     fn dwell() {
@@ -124,6 +131,30 @@ mod tests {
             assert_eq!(outcome, Ok(()));
             assert!(ran.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{ran:?}");
         }
+    }
+
+    /// The only worker of a user's pool would run that job while it waits.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know rayon's threads")]
+    fn jobs_of_the_users_pool_run_outside_of_a_kernel() {
+        let (is_inside, ran_inside) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+        let (looks, found) = (is_inside.clone(), ran_inside.clone());
+        let users = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        users.install(|| {
+            rayon::spawn(move || found.store(looks.load(Ordering::Relaxed), Ordering::Relaxed));
+            let own = thread::current().id();
+            let outcome: Result<(), ()> = run(100, |batch| {
+                // Others take longer, and are waited for.
+                let is_own = thread::current().id() == own;
+                batch.for_each(|_| if is_own { dwell() } else { thread::sleep(Duration::from_millis(5)) });
+                Ok(())
+            });
+            assert_eq!(outcome, Ok(()));
+            is_inside.store(false, Ordering::Relaxed);
+        });
+        // Waits for the job.
+        drop(users);
+        assert!(!ran_inside.load(Ordering::Relaxed));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl<B: Backend> PinnedPages<B> {
         let mut shares: Vec<usize> = Vec::new();
         let mut at = first;
         // Where pages begin and end that are the array's alone.
-        let own = match core.raw.capabilities().registers_pages {
+        let own = match core.raw.capabilities().keeps_registered_pages {
             true => [host.addr().get().saturating_add(page - 1), host.addr().get().saturating_add(bytes)],
             false => [0; 2],
         };

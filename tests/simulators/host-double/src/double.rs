@@ -155,7 +155,7 @@ impl Double {
             capabilities.strided_copy = options.is_packing;
         }
         capabilities.frees_late = options.frees_late;
-        capabilities.registers_pages = true;
+        capabilities.keeps_registered_pages = true;
         if options.collective_library.is_some() {
             capabilities.collective_library = options.collective_library;
             (capabilities.futures, capabilities.survives_faults) = (false, false);

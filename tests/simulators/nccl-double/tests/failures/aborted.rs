@@ -1,6 +1,6 @@
 //! What was enqueued behind an operation that is aborted: what it wrote is poisoned, and nothing shows it.
 
-use super::{apart, is_timeout, poisoned_or_failed, wait_for_alive};
+use super::{apart, is_timeout, poisoned_or_failed, wait_for_alive, wait_for_failure};
 use crate::common::*;
 use gpumem_collectives::{Communicator, InPlace, Options, Sum};
 use gpumem_runtime::{reads, writes};
@@ -42,9 +42,7 @@ fn what_was_computed_from_aborted_work_is_poisoned() {
     let mut other = comm.device().device_array::<u8, _>(1 << 20).unwrap();
     stream.fill(&mut other, 1).unwrap();
     drop(other);
-    while comm.failure().is_none() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for_failure(comm);
     // The other rank still has its own.
     wait_for_alive(before + 1);
     // The memory of the array goes back, and is used again.
@@ -96,9 +94,7 @@ fn a_wait_of_the_library_leaves_the_failure_to_the_next_of_the_caller() {
     let (comm, stream) = &all[0];
     let mut array = stream.to_device(&[1, 2]).unwrap();
     comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
-    while comm.failure().is_none() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for_failure(comm);
     wait_for_alive(before + 1);
     let mut temporary = comm.device().device_array::<u8, _>(1 << 20).unwrap();
     stream.fill(&mut temporary, 1).unwrap();
@@ -121,9 +117,7 @@ fn what_was_computed_in_lent_memory_is_poisoned() {
         let loan = lent.lend_mut(&stream).unwrap();
         comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
         stream.copy_to_device(&mut lent, &array).unwrap();
-        while comm.failure().is_none() {
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_failure(comm);
         // The double writes the bytes when the aborted operation lets it, and a device of the host calls them good then.
         while let Ok(false) = stream.query() {
             thread::sleep(Duration::from_millis(5));
@@ -142,9 +136,7 @@ fn uploads_behind_aborted_work_leave_nothing_to_others() {
     let mut array = stream.to_device(&[1, 2]).unwrap();
     comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     let uploaded = stream.to_device(&[3_i32; 1000]).unwrap();
-    while comm.failure().is_none() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for_failure(comm);
     // Through the same block of staging memory.
     let other = comm.device().stream().unwrap();
     for value in 0..4 {
@@ -170,9 +162,7 @@ fn memory_of_aborted_work_is_as_good_as_new() {
     let mut array = stream.to_device(&[3, 4]).unwrap();
     comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     drop(array);
-    while comm.failure().is_none() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for_failure(comm);
     for _ in 0..3 {
         let y = graph.launch(stream, (&x,)).unwrap();
         assert_eq!(y.copy_to_host().unwrap().to_vec(), [1, 2]);

@@ -38,6 +38,13 @@ fn wait_for_alive(most: u64) {
     }
 }
 
+/// Waits until an operation of the rank has failed.
+fn wait_for_failure(comm: &Comm) {
+    while comm.failure().is_none() {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn poisoned_or_failed(result: gpumem_core::Result<()>) -> CollectiveError {
     match result.as_ref().map_err(gpumem_core::Error::kind) {
         Err(ErrorKind::Poisoned { .. }) => poisoned(result),
