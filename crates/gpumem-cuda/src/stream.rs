@@ -67,7 +67,7 @@ impl CudaStream {
     /// Refuses what a graph cannot have while others capture the stream: the driver would refuse it, and invalidate the capture.
     #[inline]
     pub(crate) fn refuse_captured(&self, operation: &'static str) -> Result<()> {
-        match self.is_shared.load(Ordering::Relaxed) && self.is_capturing()? {
+        match self.is_capturing()? {
             true => Err(Status::STREAM_CAPTURE_UNSUPPORTED.error(operation)),
             false => Ok(()),
         }

@@ -79,6 +79,10 @@ unsafe impl Stream<Cuda> for CudaStream {
 
     fn is_capturing(&self) -> Result<bool> {
         const OPERATION: &str = "cuStreamIsCapturing";
+        if !self.is_shared.load(Ordering::Relaxed) {
+            // No other library has the handle.
+            return Ok(false);
+        }
         let api = self.owner.device.api();
         // An integer, because a newer driver may answer with a value that the enum lacks.
         let state = Cell::new(0u32);

@@ -80,6 +80,10 @@ unsafe impl Stream<Roc> for RocStream {
 
     fn is_capturing(&self) -> Result<bool> {
         const OPERATION: &str = "hipStreamIsCapturing";
+        if !self.is_shared.load(Ordering::Relaxed) {
+            // No other library has the handle.
+            return Ok(false);
+        }
         let device = &self.owner.device;
         let _current = self.owner.enter(OPERATION, "stream")?;
         let mut state = hipStreamCaptureStatus::hipStreamCaptureStatusNone;
@@ -104,7 +108,7 @@ unsafe impl Stream<Roc> for RocStream {
         const OPERATION: &str = "hipEventRecord";
         event.owner.check(OPERATION, "event")?;
         // Who waits for the event would become part of the capture, and what is enqueued there later would not run.
-        if self.is_shared.load(Ordering::Relaxed) && self.is_capturing()? {
+        if self.is_capturing()? {
             let what = "work that waits for a stream which another library captures";
             return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
         }

@@ -8,6 +8,7 @@ use crate::{
     transfer::ArrayRef,
 };
 use gpumem_core::{Backend, Element, ErrorKind, LayoutError, MemoryKind, Result, Space};
+use gpumem_memory::track::Access;
 use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::{fmt, marker::PhantomData, ops::Range};
@@ -19,10 +20,31 @@ pub(super) const CONGRUENT: usize = 16;
 /// What is given to a launch.
 #[derive(Debug)]
 pub struct Places<'a, B: Backend> {
-    pub(super) arrays: SmallVec<[ArrayRef<'a, B>; 8]>,
+    pub(super) arrays: SmallVec<[Given<'a, B>; 4]>,
     pub(super) numbers: SmallVec<[NumberRef<'a, B>; 4]>,
     /// Of each vector.
     pub(super) lengths: SmallVec<[usize; 4]>,
+}
+
+/// An array that is given to a launch.
+#[derive(Debug)]
+pub(super) struct Given<'a, B: Backend> {
+    pub(super) array: ArrayRef<'a, B>,
+    /// Of its elements, in bytes of its memory.
+    pub(super) extent: Range<usize>,
+}
+
+impl<'a, B: Backend> Given<'a, B> {
+    /// The use of the elements by a launch.
+    pub(super) fn access(&self, write: bool) -> Access<'a, B> {
+        Access::new(self.array.memory, self.extent.clone(), write).of_elements(self.array.layout)
+    }
+}
+
+impl<'a, B: Backend> Places<'a, B> {
+    pub(super) fn add(&mut self, array: ArrayRef<'a, B>) {
+        self.arrays.push(Given { extent: array.layout.extent(), array });
+    }
 }
 
 /// What one parameter of a graph is recorded with:
@@ -286,10 +308,10 @@ pub(super) use parameters;
 parameters! {
     [S: Storage, D: Dimension] [] &ArrayBase<S, D>, S::Backend:
         ReadForm<S::Elem, D> => DeviceView<'g, S::Elem, D, S::Backend>,
-        |array, recorder| recorder.of_array(array), |array, to| to.arrays.push(array.place());
+        |array, recorder| recorder.of_array(array), |array, to| to.add(array.place());
     [S: StorageMut, D: Dimension] [] &mut ArrayBase<S, D>, S::Backend:
         WriteForm<S::Elem, D> => DeviceViewMut<'g, S::Elem, D, S::Backend>,
-        |array, recorder| recorder.of_array(array), |array, to| to.arrays.push(array.place());
+        |array, recorder| recorder.of_array(array), |array, to| to.add(array.place());
 }
 parameters! { not bound:
     [T: Element, D: Dimension,] [B: Backend] Reads<T, D>, B: ReadForm<T, D> => DeviceView<'g, T, D, B>,

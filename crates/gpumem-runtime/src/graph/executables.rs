@@ -64,13 +64,6 @@ pub(super) struct Executable<B: Backend> {
     pub(super) program: AllocationRef<B>,
 }
 
-impl<B: Backend> Clone for Executable<B> {
-    fn clone(&self) -> Self {
-        let (graph, program) = (self.graph.clone(), self.program.clone());
-        Self { bases: Box::default(), arrivals: self.arrivals, graph, program }
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Executables<B: Backend> {
     kept: Mutex<Kept<B>>,
@@ -79,7 +72,7 @@ pub(super) struct Executables<B: Backend> {
 #[derive(Debug)]
 struct Kept<B: Backend> {
     /// The one that was used last comes last.
-    all: Vec<Executable<B>>,
+    all: Vec<Arc<Executable<B>>>,
     /// Why there are none, if the backend makes no graphs or could not make this one.
     replayed: Option<&'static str>,
 }
@@ -96,15 +89,15 @@ impl<B: Backend> Executables<B> {
     }
 
     /// Forgets a graph that has not taken the numbers of a launch: the next one makes another.
-    pub(super) fn forget(&self, refused: &Executable<B>) {
+    pub(super) fn forget(&self, refused: &Arc<Executable<B>>) {
         let mut kept = self.kept.lock();
-        let gone: Vec<_> = kept.all.extract_if(.., |one| Arc::ptr_eq(&one.graph, &refused.graph)).collect();
+        let gone: Vec<_> = kept.all.extract_if(.., |one| Arc::ptr_eq(one, refused)).collect();
         drop(kept);
         drop(gone);
     }
 
     /// The driver's graph for these addresses. `None` if the calls have to be enqueued one by one.
-    pub(super) fn get(&self, device: &Device<B>, values: &Values<'_, B>) -> Option<Executable<B>> {
+    pub(super) fn get(&self, device: &Device<B>, values: &Values<'_, B>) -> Option<Arc<Executable<B>>> {
         if values.steps.is_empty() {
             return None;
         }
@@ -131,7 +124,7 @@ impl<B: Backend> Executables<B> {
         });
         let mut kept = self.kept.lock();
         let made = match made {
-            Ok(made) => made,
+            Ok(made) => Arc::new(made),
             Err(why) => {
                 kept.replayed = Some(why);
                 return None;
@@ -200,7 +193,12 @@ mod tests {
         // SAFETY: nothing launches it.
         let program = Allocation::program(unsafe { Key::new() }, device, Box::new(()), true);
         let bases = [Base::default()].into();
-        executables.kept.lock().all.push(Executable { bases, arrivals, graph: graph.clone(), program });
+        executables.kept.lock().all.push(Arc::new(Executable {
+            bases,
+            arrivals,
+            graph: graph.clone(),
+            program,
+        }));
         change();
         let values = Values { plan, steps: &(0..plan.steps.len()), bases: &[Base::default()], numbers: &[] };
         let (found, (count, _)) = (executables.get(device, &values), executables.report());

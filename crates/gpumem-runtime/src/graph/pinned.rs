@@ -60,8 +60,8 @@ fn record<'g, T: Element, D: Dimension, B: Backend>(
 parameters! {
     [T: Element, D: Dimension, B: Backend] [] &PinnedArray<T, D, B>, B:
         PinnedReadForm<T, D> => PinnedView<'g, T, D, B>,
-        |array, recorder| record(array, recorder).map(PinnedView), |array, to| to.arrays.push(array.place());
+        |array, recorder| record(array, recorder).map(PinnedView), |array, to| to.add(array.place());
     [T: Element, D: Dimension, B: Backend] [] &mut PinnedArray<T, D, B>, B:
         PinnedWriteForm<T, D> => PinnedHost<'g, T, D, B>,
-        |array, recorder| record(array, recorder), |array, to| to.arrays.push(array.place());
+        |array, recorder| record(array, recorder), |array, to| to.add(array.place());
 }
