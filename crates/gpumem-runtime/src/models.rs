@@ -9,7 +9,7 @@ use crate::{
     device::{Allocation, AllocationRef},
     interchange::lend_on,
 };
-use gpumem_core::{Backend, HostAccess, Result};
+use gpumem_core::{Backend, ErrorKind, HostAccess, Result};
 use gpumem_memory::track::{Access, Work};
 use std::ops::Range;
 
@@ -94,6 +94,22 @@ pub fn submit_with_a_gap<B: Backend>(
         access.memory.log().note(access.extent, access.write, timeline, submission);
     }
     Ok(())
+}
+
+/// Notes that all work of the stream is being aborted, as a communicator does whose ranks do not come.
+pub fn abort<B: Backend>(stream: &Stream<B>) {
+    let timeline = stream.timeline();
+    let error = timeline.context.error("model", ErrorKind::AsynchronousFault { what: "aborted".into() });
+    timeline.context.note_aborted(timeline, 1, &error);
+}
+
+/// How all work of the stream has ended, which is done.
+///
+/// # Errors
+/// Returns its first failure.
+pub fn outcome<B: Backend>(stream: &Stream<B>) -> Result<()> {
+    let timeline = stream.timeline();
+    timeline.check_submissions(1..=timeline.last_submission())
 }
 
 /// Lends the stream to `enqueue`, as `raw_scope` does: waits before, and notes the uses afterwards. The enqueued work

@@ -101,6 +101,18 @@ impl<L: Lock> Ranked<L> {
         Some(Guard { guard, _held: self.place.hold() })
     }
 
+    /// As [`lock`](Self::lock), but gives up after some milliseconds: the holder may be inside a call of the driver for long.
+    pub(crate) fn lock_soon(&self) -> Option<Guard<L::Guard<'_>>> {
+        // Some turns are short: most holders are done in a microsecond.
+        for turn in 0..TURNS {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            pause(turn);
+        }
+        None
+    }
+
     #[inline]
     pub(crate) fn lock(&self) -> Guard<L::Guard<'_>> {
         // Before the thread waits: a wrong order is told even where it would wait for ever.
@@ -199,17 +211,33 @@ impl<T> Lock for RawShortMutex<T> {
 #[cold]
 fn wait_for<T>(lock: &RawShortMutex<T>) -> RawShortMutexGuard<'_, T> {
     for turn in 0.. {
-        match turn {
-            0..128 => std::hint::spin_loop(),
-            128..144 => std::thread::yield_now(),
-            _ => std::thread::sleep(std::time::Duration::from_micros(50)),
-        }
+        pause(turn);
         if let Some(guard) = lock.try_lock() {
             return guard;
         }
     }
     lock.lock()
 }
+
+/// Attempts of a thread that gives up: it sleeps in the last hundred of them.
+#[cfg(not(loom))]
+const TURNS: u32 = 244;
+/// A model needs one that fails.
+#[cfg(loom)]
+const TURNS: u32 = 1;
+
+/// Waits for the next attempt.
+#[cfg(not(loom))]
+fn pause(turn: u32) {
+    match turn {
+        0..128 => std::hint::spin_loop(),
+        128..144 => std::thread::yield_now(),
+        _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+    }
+}
+
+#[cfg(loom)]
+fn pause(_: u32) {}
 
 #[cfg(loom)]
 impl<T> Lock for RawMutex<T> {

@@ -32,6 +32,8 @@ pub(crate) enum Rank {
     FormerPools,
     /// A pool asks its caches how many requests they have served while its free lists stand still.
     LocalCache,
+    /// The waits of a stream, noted under the lock of its queue.
+    Waits,
     // Leaves: held for a few instructions, in which values of the locks above may be dropped, and events recorded.
     /// Which threads grow which pools.
     Turns,

@@ -10,6 +10,11 @@ pub trait QueueRef: Clone {
     fn is(&self, other: &Self) -> bool;
     /// Whether the queue is known to have passed the submission index. Cheap; may say `false` too often.
     fn is_complete(&self, submission: u64) -> bool;
+    /// Whether that work was aborted, although the queue has passed it: what it wrote is not to be read. Asked for what is complete.
+    fn has_aborted(&self, submission: u64) -> bool {
+        let _ = submission;
+        false
+    }
 }
 
 /// One remembered use.
@@ -38,13 +43,15 @@ impl<P> LoggedAccess<P> {
         self.submission == 0
     }
 
-    /// Whether it never needs to be waited for.
+    /// Whether it never needs to be waited for, nor asked whether it was aborted.
     #[inline]
     fn is_over(&self) -> bool
     where
         P: QueueRef,
     {
-        self.is_retired() || self.by.is_complete(self.submission)
+        let may_be_void = self.write && !self.is_inherited;
+        self.is_retired()
+            || self.by.is_complete(self.submission) && !(may_be_void && self.by.has_aborted(self.submission))
     }
 
     #[inline]

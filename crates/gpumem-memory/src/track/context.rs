@@ -136,33 +136,27 @@ impl<B: Backend> DeviceContext<B> {
     /// and so has all pending work that may depend on it: later work of its stream, and that of streams that have waited for it, also
     /// of other devices.
     pub fn note_aborted(self: &Arc<Self>, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
-        let mut failed = vec![(timeline.clone(), submission)];
-        let mut others: Vec<_> =
-            self.with_dependents().iter().flat_map(|context| context.timelines()).collect();
-        // Its own later work is covered by the span below.
-        others.retain(|other| other.id() != timeline.id());
-        // Streams that waited for it, and those that waited for these.
-        loop {
-            let depends = |other: &Arc<Timeline<B>>| {
+        let mut failed: Vec<(Arc<Timeline<B>>, u64)> = Vec::new();
+        let mut next = Some((timeline.clone(), submission));
+        while let Some((timeline, first)) = next {
+            // Before the failure can be found: who finds it has to look for it.
+            HAS_ABORTED.store(true, Ordering::Release);
+            timeline.fail_from(first, error);
+            failed.push((timeline, first));
+            // Streams that have waited for these. Searched for only now: one that waits later finds the failure, and so does one that is
+            // not there yet.
+            let all = self.with_dependents().into_iter().flat_map(|context| context.timelines());
+            next = all.into_iter().find_map(|other| {
+                let is_new = !failed.iter().any(|(known, _)| known.id() == other.id());
+                // From its first pending work on: which of it waited is not kept.
                 let first_pending = other.first_pending();
-                // One queue at a time: no other is held, so none is waited for in a circle.
-                let queue = other.queue.lock();
-                failed.iter().any(|(of, from)| queue.may_depend_on(of.id(), *from, first_pending))
-            };
-            let Some(at) = others.iter().position(depends) else { break };
-            let other = others.swap_remove(at);
-            let first_pending = other.first_pending();
-            // From its first pending work on: which of it waited is not kept.
-            failed.push((other, first_pending));
+                let depends = is_new && {
+                    let waits = other.waits_so_far();
+                    failed.iter().any(|(of, from)| waits.may_depend_on(of.id(), *from, first_pending))
+                };
+                depends.then_some((other, first_pending))
+            });
         }
-        for (timeline, from) in failed {
-            let last = timeline.last_submission();
-            if from <= last {
-                timeline.failed.note(from..=last, error, false);
-            }
-        }
-        // Release: with the load below, which the abort and the driver's answer that the work is done come before.
-        HAS_ABORTED.store(true, Ordering::Release);
     }
 
     /// Whether the driver may call work a success that was aborted.

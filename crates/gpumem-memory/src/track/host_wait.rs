@@ -61,8 +61,9 @@ impl<B: Backend> Timeline<B> {
     /// Returns the failure of the work or of the driver, each time until a call has waited for the stream.
     pub fn poll_all(&self) -> Result<bool> {
         let (last, raw) = {
-            // Only to take references: a driver without threads may run kernels meanwhile.
-            let queue = self.queue.lock();
+            // Only to take references: a driver without threads may run kernels meanwhile. A stream on which another thread is
+            // enqueuing for as long is not done.
+            let Some(queue) = self.queue.lock_soon() else { return Ok(false) };
             (queue.submission, self.raw_here(&queue))
         };
         // The stream itself, which may have work of other libraries.
@@ -101,7 +102,8 @@ impl<B: Backend> Timeline<B> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(true);
         }
-        let mut queue = self.queue.lock();
+        // Not for as long as a driver without room keeps a thread that enqueues: the caller may be the one to end what it waits for.
+        let Some(mut queue) = self.queue.lock_soon() else { return Ok(false) };
         if self.is_whole_device && !queue.events.has(submission) {
             match self.record(&mut queue).map(drop) {
                 Err(error) if is_unsupported(&error) => return Ok(false),
@@ -118,7 +120,8 @@ impl<B: Backend> Timeline<B> {
                 // Only a wait can tell.
                 None => return Ok(false),
             }
-            queue = self.queue.lock();
+            let Some(again) = self.queue.lock_soon() else { return Ok(false) };
+            queue = again;
             if !queue.events.has(submission) {
                 self.record(&mut queue)?;
             }

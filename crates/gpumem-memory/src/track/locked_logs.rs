@@ -1,6 +1,6 @@
 //! The access logs of all memory that a piece of work uses, locked together.
 
-use super::{Access, AccessLog, Timeline};
+use super::{Access, AccessLog, DeviceContext, Timeline, queue::Queue};
 use crate::sync::ShortMutexGuard;
 use gpumem_core::{Backend, Result};
 use smallvec::SmallVec;
@@ -86,20 +86,22 @@ impl<'a, B: Backend> LockedLog<'a, B> {
 pub(super) struct LockedLogs<'s, 'a, B: Backend>(pub(super) &'s mut [LockedLog<'a, B>]);
 
 impl<B: Backend> LockedLogs<'_, '_, B> {
-    /// Notes the uses by work that gets the submission index, if there is one or two of them, and each is the [same
-    /// again](AccessLog::repeat_of_last), as in most loops. No wait is needed then. Returns whether any of the memory
+    /// Notes the uses by work that gets the next submission index, if there is one or two of them, and each is the [same
+    /// again](AccessLog::repeat_of_last), as in most loops. No wait is needed then. Returns the index, and whether any of the memory
     /// is lent; `None` if no use was noted.
     #[inline(always)]
     pub(super) fn record_repeat(
         &mut self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        submission: u64,
-    ) -> Option<bool> {
+        queue: &mut Queue<B>,
+    ) -> Option<(u64, bool)> {
+        let submission = queue.submission + 1;
         match self.0 {
             [only] => {
-                *only.repeat_of_last(timeline, submission)? = submission;
-                Some(noted(only.access, timeline, operation, submission))
+                let last = only.repeat_of_last(timeline, submission)?;
+                *last = give_out(timeline, queue)?;
+                Some((submission, noted(only.access, timeline, operation, submission)))
             }
             [first, second] => {
                 // Both are known before either is written.
@@ -107,11 +109,20 @@ impl<B: Backend> LockedLogs<'_, '_, B> {
                     first.repeat_of_last(timeline, submission)?,
                     second.repeat_of_last(timeline, submission)?,
                 );
-                (*of_first, *of_second) = (submission, submission);
+                let given_out = give_out(timeline, queue)?;
+                (*of_first, *of_second) = (given_out, given_out);
                 let is_lent = noted(first.access, timeline, operation, submission);
-                Some(noted(second.access, timeline, operation, submission) | is_lent)
+                Some((submission, noted(second.access, timeline, operation, submission) | is_lent))
             }
             _ => None,
+        }
+    }
+
+    /// Poisons what aborted work was to write.
+    #[cold]
+    pub(super) fn poison_aborted(&mut self) {
+        for LockedLog { access, log } in &mut *self.0 {
+            log.iter_mut().for_each(|log| access.memory.poison_aborted(log));
         }
     }
 
@@ -169,6 +180,14 @@ impl<B: Backend> LockedLogs<'_, '_, B> {
         }
         is_lent
     }
+}
+
+/// The next submission index, unless the logs have to be searched for aborted work first.
+#[inline(always)]
+fn give_out<B: Backend>(timeline: &Timeline<B>, queue: &mut Queue<B>) -> Option<u64> {
+    let submission = timeline.give_out(queue);
+    // After it: see there.
+    (!DeviceContext::<B>::has_aborted()).then_some(submission)
 }
 
 /// Records a use that has been noted, if a recording is active. Returns whether the memory is lent: later borrowers find

@@ -25,6 +25,7 @@ mod submission;
 mod submit;
 mod timeline;
 mod tracked;
+mod waits;
 
 pub use access::{Access, Uses};
 pub use access_log::{AccessLog, QueueRef};

@@ -1,17 +1,12 @@
-//! The state under the lock of a timeline: the driver's stream, its events, and the waits that it has made.
+//! The state under the lock of a timeline: the driver's stream and its events.
 
 use super::{
-    DeviceContext, RecordedEvent, Timeline,
+    DeviceContext, RecordedEvent,
     events::{EventHistory, Reused},
 };
 use crate::blocking;
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Event, Result, Stream as _};
-use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// How many waits are remembered. Forgetting one costs a repeated wait, and that the stream counts as one that depends on whatever is
-/// aborted meanwhile.
-const SEEN: usize = 64;
 
 /// The queue of one stream. The fields that most work needs come first.
 #[repr(C)]
@@ -20,10 +15,6 @@ pub(super) struct Queue<B: Backend> {
     pub(super) raw: Option<Arc<B::Stream>>,
     /// The last submission index that was given out.
     pub(super) submission: u64,
-    /// (timeline, submission index) that this stream has already waited for.
-    seen: SmallVec<[(u64, u64); 8]>,
-    /// The first submission index after the last wait that has been forgotten; 0 if none has been.
-    forgotten: u64,
     pub(super) events: EventHistory<B>,
 }
 
@@ -35,79 +26,18 @@ pub enum WaitTarget<B: Backend> {
 
 impl<B: Backend> Queue<B> {
     pub(super) fn new(raw: Option<B::Stream>) -> Self {
-        Self {
-            raw: raw.map(Arc::new),
-            submission: 0,
-            events: EventHistory::new(),
-            seen: SmallVec::new(),
-            forgotten: 0,
-        }
+        Self { raw: raw.map(Arc::new), submission: 0, events: EventHistory::new() }
     }
 
-    /// Returns a submission index for the work on a foreign stream now, with its event. Earlier submission indexes are
-    /// never queried.
-    pub(super) fn record_on(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<u64> {
-        let submission = self.submission + 1;
-        self.events.record(submission, Reused::Last, context, |event| raw.record(event))?;
-        // Only if the driver has recorded it.
-        self.submission = submission;
-        Ok(submission)
-    }
-
-    /// Whether the stream has already waited for that submission index of that timeline.
-    #[inline]
-    pub(super) fn has_waited_for(&self, timeline: u64, submission: u64) -> bool {
-        self.seen.iter().any(|(id, seen)| *id == timeline && *seen >= submission)
-    }
-
-    /// Whether pending work, which begins with that submission index, may depend on that of a timeline from an index on.
-    pub(super) fn may_depend_on(&self, timeline: u64, submission: u64, first_pending: u64) -> bool {
-        self.forgotten >= first_pending || self.has_waited_for(timeline, submission)
+    /// Records the event of the next submission index, for the work on a foreign stream now. Earlier submission indexes are never
+    /// queried.
+    pub(super) fn record_next(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<()> {
+        self.events.record(self.submission + 1, Reused::Last, context, |event| raw.record(event)).map(drop)
     }
 
     pub(super) fn event_for(&self, submission: u64) -> Option<WaitTarget<B>> {
         let (submission, recorded) = self.events.find(submission)?;
         Some(WaitTarget::Event { submission: *submission, recorded: recorded.clone() })
-    }
-
-    /// Makes the stream wait for an event of the timeline `of`, and remembers that. Another device remembers that this one
-    /// depends on it. `false` if no driver connects the two: the host has to wait, without the lock of the queue.
-    #[inline]
-    pub(super) fn wait_for(
-        &mut self,
-        context: &Arc<DeviceContext<B>>,
-        of: &Timeline<B>,
-        submission: u64,
-        recorded: &RecordedEvent<B>,
-    ) -> Result<bool> {
-        let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "wait")) };
-        if !Arc::ptr_eq(context, &of.context) {
-            of.context.note_dependent(context);
-        }
-        let waits = wait_on_stream::<B>(raw, recorded, context)?;
-        if waits {
-            self.note_seen(of.id(), submission);
-        }
-        Ok(waits)
-    }
-
-    #[inline]
-    fn note_seen(&mut self, timeline: u64, submission: u64) {
-        if let Some((_, seen)) = self.seen.iter_mut().find(|(id, _)| *id == timeline) {
-            *seen = (*seen).max(submission);
-            return;
-        }
-        self.note_first(timeline, submission);
-    }
-
-    #[inline(never)]
-    fn note_first(&mut self, timeline: u64, submission: u64) {
-        // The oldest wait is the least likely to be asked for again.
-        if self.seen.len() >= SEEN {
-            self.seen.remove(0);
-            self.forgotten = self.submission + 1;
-        }
-        self.seen.push((timeline, submission));
     }
 
     /// Records an event after everything that has been enqueued.

@@ -1,7 +1,7 @@
 //! The one way to submit work to a stream: after everything that the work conflicts with.
 
 use super::{
-    Access, RecordedEvent, Timeline,
+    Access, DeviceContext, RecordedEvent, Timeline,
     access_log::LoggedAccess,
     locked_logs::{LockedLog, LockedLogs},
     queue::{Queue, WaitTarget, stale},
@@ -108,11 +108,10 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<SubmissionGuard<'a, B>, Hindrance<B>> {
         // After the logs, which the caller has locked. From here to the end of the driver's call: index order is queue order.
         let mut queue = self.queue.lock();
-        let submission = queue.submission + 1;
         if queue.raw.is_some()
-            && let Some(is_lent) = LockedLogs(&mut all).record_repeat(self, operation, submission)
+            && let Some((submission, is_lent)) =
+                LockedLogs(&mut all).record_repeat(self, operation, &mut queue)
         {
-            queue.submission = submission;
             return Ok(SubmissionGuard { queue, submission, is_lent });
         }
         // Moved to a place in memory, which the usual case does not need.
@@ -132,8 +131,11 @@ impl<B: Backend> Timeline<B> {
             return Err(stale(&self.context, operation).into());
         }
         // Only now: a stream that could not be made to wait has given out no index.
-        queue.submission += 1;
-        let submission = queue.submission;
+        let submission = self.give_out(&mut queue);
+        if DeviceContext::<B>::has_aborted() {
+            // What the work depends on may have been aborted since the logs were locked. The enqueuing looks for the poison.
+            logs.poison_aborted();
+        }
         let is_lent = logs.note(self, operation, submission);
         Ok(SubmissionGuard { queue, submission, is_lent })
     }
@@ -182,7 +184,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<ShortMutexGuard<'a, Queue<B>>, Hindrance<B>> {
         // First: the look at what is settled sees fewer uses then.
         logs.compact();
-        if logs.are_settled(self, |id, submission| queue.has_waited_for(id, submission)) {
+        if logs.are_settled(self, |id, submission| self.waits.lock().has(id, submission)) {
             return Ok(queue);
         }
         self.wait_for_all(queue, logs).map_err(|hindrance| match hindrance {
@@ -202,8 +204,8 @@ impl<B: Backend> Timeline<B> {
             for LoggedAccess { by: of, submission, .. } in log.conflicts(&access.extent, access.write) {
                 // A wait for one use often covers the next one: an event covers all earlier work.
                 if of.id() == self.id()
-                    || queue.has_waited_for(of.id(), *submission)
-                    || self.try_wait_on(&mut queue, of, *submission)?
+                    || self.waits.lock().has(of.id(), *submission)
+                    || self.try_wait_on(&queue, of, *submission)?
                 {
                     continue;
                 }
@@ -219,7 +221,7 @@ impl<B: Backend> Timeline<B> {
                 // The other queue is unlocked again: at no time does a thread wait for one while it holds another.
                 queue = self.queue.lock();
                 if let WaitTarget::Event { submission, recorded } = target {
-                    if !queue.wait_for(&self.context, of, submission, &recorded)? {
+                    if !self.wait_on(&queue, of, submission, &recorded)? {
                         return Err(unordered(submission, Some(recorded)));
                     }
                     self.context.recorder.waited(self.id(), of.id(), submission);
@@ -232,7 +234,7 @@ impl<B: Backend> Timeline<B> {
     /// Makes the stream wait for another one of its device, if the lock of that one can be had without waiting for it: the
     /// usual case, which needs no reference to the event. Otherwise nothing is done.
     #[inline]
-    fn try_wait_on(&self, queue: &mut Queue<B>, of: &Self, submission: u64) -> Result<bool> {
+    fn try_wait_on(&self, queue: &Queue<B>, of: &Self, submission: u64) -> Result<bool> {
         // These may take a wait of the host, which is made without this lock.
         if of.is_whole_device || !Arc::ptr_eq(&self.context, &of.context) {
             return Ok(false);
@@ -251,7 +253,7 @@ impl<B: Backend> Timeline<B> {
                 None => return Ok(false),
             },
         };
-        let waits = queue.wait_for(&self.context, of, *covers, recorded)?;
+        let waits = self.wait_on(queue, of, *covers, recorded)?;
         if waits {
             self.context.recorder.waited(self.id(), of.id(), *covers);
         }

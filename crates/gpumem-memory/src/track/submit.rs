@@ -279,8 +279,8 @@ impl<B: Backend> Timeline<B> {
     /// of that timeline.
     pub fn waits_for_one_of(&self, mut all: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
         // A leaf, for a look at the waits that are remembered.
-        let queue = self.queue.lock();
-        all.find(|(timeline, submission)| queue.has_waited_for(*timeline, *submission))
+        let waits = self.waits.lock();
+        all.find(|(timeline, submission)| waits.has(*timeline, *submission))
     }
 
     /// The handle of a stream that is not being captured.

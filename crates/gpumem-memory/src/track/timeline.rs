@@ -6,11 +6,12 @@ use super::{
     callbacks::Callbacks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
-    queue::{Queue, WaitTarget, wait_on_host, wait_on_stream},
+    queue::{Queue, WaitTarget, stale, wait_on_host, wait_on_stream},
     recording::{RECORDED, Recording},
     submission::Unordered,
+    waits::Waits,
 };
-use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
+use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex, ShortMutexGuard};
 use gpumem_core::{
     Backend, DriverDevice, Error, ErrorKind, FailedSubmissions, NotRecorded, RawStream, Result, Stream as _,
     StreamKind,
@@ -42,9 +43,12 @@ pub struct Timeline<B: Backend> {
     thread: Option<ThreadId>,
     /// Submission indexes up to here are known to be done.
     completed: AtomicU64,
+    /// The last submission index that was given out. Written under the lock of the queue.
+    given_out: AtomicU64,
     pub counters: Arc<Counters>,
     // One lock for the index and the driver's call, so that index order is queue order.
     pub(super) queue: ShortMutex<Queue<B>>,
+    pub(super) waits: ShortMutex<Waits>,
     pub(super) failed: Arc<FailedSubmissions>,
     /// What the work is written to instead, in the recording of a graph.
     pub(super) recording: Option<Arc<dyn Recording<B>>>,
@@ -75,7 +79,10 @@ impl<B: Backend> Timeline<B> {
             Self::with_queue(context, Queue::new(None), StreamKind::New, (false, true), None)
         });
         // The timeline is this thread's alone; the lock of the pool that it came from is free again.
-        let submission = timeline.queue.lock().record_on(context, raw)?;
+        let mut queue = timeline.queue.lock();
+        queue.record_next(context, raw)?;
+        let submission = timeline.give_out(&mut queue);
+        drop(queue);
         context.counters.count_record();
         Ok((timeline, submission))
     }
@@ -117,6 +124,7 @@ impl<B: Backend> Timeline<B> {
             // Its handle means another stream on each thread.
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             completed: AtomicU64::new(0),
+            given_out: AtomicU64::new(0),
             failed: match is_found {
                 // SAFETY: the number was made above, for this stream.
                 true => unsafe { FailedSubmissions::of_stream(id) },
@@ -125,6 +133,7 @@ impl<B: Backend> Timeline<B> {
             counters: context.counters.clone(),
             recording,
             queue: ShortMutex::new(Rank::Queue, queue),
+            waits: ShortMutex::new(Rank::Waits, Waits::default()),
             callbacks: Callbacks::new(),
             copy_outs: CopyOutQueue::new(),
         })
@@ -133,9 +142,32 @@ impl<B: Backend> Timeline<B> {
     /// A submission index for work that another library may have enqueued here meanwhile.
     pub(crate) fn note_unknown_work(&self) -> u64 {
         // The number alone: what it stands for is on a stream that the library does not see.
-        let mut queue = self.queue.lock();
+        self.give_out(&mut self.queue.lock())
+    }
+
+    /// Gives out the next submission index, to work whose waits have been noted and whose uses of memory have not.
+    #[inline]
+    pub(super) fn give_out(&self, queue: &mut Queue<B>) -> u64 {
         queue.submission += 1;
+        // AcqRel: with `fail_from`. Either that finds this index, and with it the waits before it, or what follows here finds the
+        // failure.
+        self.given_out.swap(queue.submission, Ordering::AcqRel);
         queue.submission
+    }
+
+    /// Notes that all work from a submission on has failed, and that which is submitted meanwhile.
+    #[cold]
+    pub(super) fn fail_from(&self, first: u64, error: &Error) {
+        let mut next = first;
+        loop {
+            // AcqRel: with `give_out`. What is submitted after the last turn finds the failure.
+            let last = self.given_out.fetch_add(0, Ordering::AcqRel);
+            if next > last {
+                return;
+            }
+            self.failed.note(next..=last, error, false);
+            next = last + 1;
+        }
     }
 
     /// Returns the number of the stream, unique in this process.
@@ -154,9 +186,18 @@ impl<B: Backend> Timeline<B> {
         self.survives_faults
     }
 
-    /// The last submission index given out; 0 in a forked child, where a thread of the parent may hold the lock for ever.
+    /// The waits of all that has been submitted. What is submitted after this call finds the failures that were noted before it.
+    #[cold]
+    pub(super) fn waits_so_far(&self) -> ShortMutexGuard<'_, Waits> {
+        // AcqRel: with `give_out`, as in `fail_from`.
+        self.given_out.fetch_add(0, Ordering::AcqRel);
+        self.waits.lock()
+    }
+
+    /// The last submission index given out.
     pub fn last_submission(&self) -> u64 {
-        if self.context.origin.is_valid() { self.queue.lock().submission } else { 0 }
+        // Acquire: the waits of that work have been noted.
+        self.given_out.load(Ordering::Acquire)
     }
 
     /// The first submission that is not known to be done.
@@ -284,7 +325,7 @@ impl<B: Backend> Timeline<B> {
     pub fn record_now(&self) -> Result<(Span, Arc<RecordedEvent<B>>)> {
         // Index and event under one lock: they cover the same work.
         let mut queue = self.queue.lock();
-        queue.submission += 1;
+        self.give_out(&mut queue);
         let (last, recorded) = self.record(&mut queue)?;
         Ok((self.span_to(*last), recorded.clone()))
     }
@@ -296,7 +337,7 @@ impl<B: Backend> Timeline<B> {
         }
         // As in `record_now`.
         let mut queue = self.queue.lock();
-        queue.submission += 1;
+        self.give_out(&mut queue);
         if self.kind == StreamKind::PerThread {
             // Another thread cannot record on this stream later.
             self.record(&mut queue)?;
@@ -358,12 +399,33 @@ impl<B: Backend> Timeline<B> {
     pub fn wait_for(&self, of: &Self, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
         self.check_thread("wait")?;
         // Its own queue alone: the event was taken from the other one before.
-        let waits = self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
+        let waits = self.wait_on(&self.queue.lock(), of, submission, recorded)?;
         if !waits {
             wait_on_host(recorded)?;
         }
         self.context.recorder.waited(self.id, of.id, submission);
         Ok(())
+    }
+
+    /// Makes the stream wait for an event of the timeline `of`, and remembers that. Another device remembers that this one
+    /// depends on it. `false` if no driver connects the two: the host has to wait, without the lock of the queue.
+    #[inline]
+    pub(super) fn wait_on(
+        &self,
+        queue: &Queue<B>,
+        of: &Self,
+        submission: u64,
+        recorded: &RecordedEvent<B>,
+    ) -> Result<bool> {
+        let Some(raw) = queue.raw.as_deref() else { return Err(stale(&self.context, "wait")) };
+        if !Arc::ptr_eq(&self.context, &of.context) {
+            of.context.note_dependent(&self.context);
+        }
+        let waits = wait_on_stream::<B>(raw, recorded, &self.context)?;
+        if waits {
+            self.waits.lock().note(of.id, submission, queue.submission + 1);
+        }
+        Ok(waits)
     }
 
     /// Makes the stream wait for work of another timeline. The timeline of unknown streams cannot.
@@ -478,6 +540,13 @@ impl<B: Backend> QueueRef for Arc<Timeline<B>> {
     #[inline]
     fn is_complete(&self, submission: u64) -> bool {
         Timeline::is_complete(self, submission)
+    }
+
+    #[inline]
+    fn has_aborted(&self, submission: u64) -> bool {
+        DeviceContext::<B>::has_aborted()
+            && !self.survives_faults
+            && self.failed.find(submission..=submission).is_some()
     }
 }
 

@@ -14,7 +14,7 @@ mod worker_pool;
 use fixture::{Lab, Mock, Progress};
 use gpumem_core::HostAccess;
 use gpumem_runtime::loom_models::{
-    Memory, begin_loan, end_loan, lend, lend_with_an_early_index, submit, submit_with_a_gap,
+    Memory, abort, begin_loan, end_loan, lend, lend_with_an_early_index, outcome, submit, submit_with_a_gap,
 };
 use gpumem_runtime::{Device, Stream};
 use loom::thread;
@@ -299,6 +299,28 @@ fn streams_that_need_each_other_do_not_deadlock() {
         other.join().unwrap();
         copy(&first, &a, &b);
     });
+}
+
+/// Work reads what other work was to write, which is aborted meanwhile: it is refused, or it fails too. On the same stream, and on one
+/// that waits for that.
+#[test]
+fn work_that_is_submitted_during_an_abort_fails() {
+    for is_same in [true, false] {
+        model(move |device| {
+            let (first, second, a, b) = (stream(device), stream(device), memory(device), memory(device));
+            write(&first, &a);
+            let (source, destination) = (at(&a, &ALL), at(&b, &ALL));
+            let aborted = first.clone();
+            let other = thread::spawn(move || abort(&aborted));
+            let stream = if is_same { &first } else { &second };
+            let submitted = submit(stream, &[(&a, ALL, false), (&b, ALL, true)], |raw| {
+                raw.touch(source, false)?;
+                raw.touch(destination, true)
+            });
+            other.join().unwrap();
+            assert!(submitted.is_err() || outcome(stream).is_err());
+        });
+    }
 }
 
 /// Streams take turns on two halves of a block, so that spent uses come back to life while others look.

@@ -53,7 +53,7 @@ impl<B: Backend> Tracked<B> {
 
     /// Poisons what aborted work was to write. The driver calls it a success, so it is looked for before each use of the memory.
     #[cold]
-    pub(super) fn poison_aborted(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+    pub(in crate::track) fn poison_aborted(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
         log.void_writes(|by, submission, extent| {
             let error = (!by.survives_faults()).then(|| by.failed.find(submission..=submission)).flatten();
             let Some(error) = error else { return false };
