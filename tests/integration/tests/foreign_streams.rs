@@ -93,3 +93,30 @@ fn a_use_waits_once_for_a_borrower_of_another_backend() {
     });
     assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(vec![0; 64]));
 }
+
+/// Another thread waits for the stream, without an event, while the last handle goes: the driver has the stream's handle until it returns.
+#[test]
+fn the_owner_of_a_stream_is_not_dropped_while_a_thread_waits_for_it() {
+    let raw = Double::open_with(&DoubleOptions::default()).unwrap();
+    let (device, drops) = (Device::<Double>::from_raw(raw.clone()), Arc::new(AtomicUsize::new(0)));
+    let stream = device.stream().unwrap();
+    let mut array = stream.device_array::<u32, _>(64).unwrap();
+    // SAFETY: the stream lives longer.
+    let foreign =
+        unsafe { device.external_stream(stream.raw_handle().unwrap(), Owner(drops.clone())) }.unwrap();
+    foreign.fill(&mut array, 7).unwrap();
+    let (seen, (done, outcome), double) = (drops.clone(), mpsc::channel(), raw.clone());
+    let inside = move || {
+        // As another thread does meanwhile.
+        thread::spawn(move || drop(foreign)).join().unwrap();
+        thread::sleep(Duration::from_millis(200));
+        done.send(seen.load(Ordering::SeqCst)).unwrap();
+    };
+    // The second stream that is waited for.
+    let next = move || double.script().during("synchronize a stream", inside);
+    raw.script().during("synchronize a stream", next);
+    device.synchronize().unwrap();
+    assert_eq!(outcome.try_recv(), Ok(0), "the owner is dropped inside the wait");
+    device.flush().unwrap();
+    assert_eq!(drops.load(Ordering::SeqCst), 1);
+}

@@ -19,7 +19,14 @@ pub enum DeferredFree<B: Backend> {
         /// Its bytes, for the backend.
         memory: MemoryUse,
     },
+    /// The driver's stream. Threads that wait for it share it.
     Stream(Arc<B::Stream>),
+    /// A stream of another library. Its owner, which may destroy it, is dropped once no work and no thread uses it any more.
+    ForeignStream {
+        raw: Arc<B::Stream>,
+        owner: Box<dyn Any + Send + Sync>,
+        uses: PendingAccesses<B>,
+    },
     Event(B::Event),
     /// The module of a kernel: dropping it unloads it.
     Module {
@@ -48,7 +55,9 @@ impl<B: Backend> DeferredFree<B> {
     pub(super) fn uses(&self) -> Option<&PendingAccesses<B>> {
         match self {
             DeferredFree::Memory { block, .. } => Some(block.uses()),
-            DeferredFree::Foreign { uses, .. } | DeferredFree::Module { uses, .. } => Some(uses),
+            DeferredFree::Foreign { uses, .. }
+            | DeferredFree::ForeignStream { uses, .. }
+            | DeferredFree::Module { uses, .. } => Some(uses),
             _ => None,
         }
     }

@@ -139,6 +139,11 @@ impl<B: Backend> DeferredFrees<B> {
         }
     }
 
+    /// Frees all items that are done. Never waits for the device's work.
+    pub fn free_done(&self, core: &Arc<DeviceCore<B>>) {
+        self.work(core, false);
+    }
+
     /// Notes that so many bytes of memory of the host may lie idle in a pool from now on.
     #[inline]
     pub fn note_idle_host(&self, bytes: usize) {
@@ -352,8 +357,9 @@ fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: b
 
 fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
     let Pending { item, generation } = pending;
-    if generation != core.generation() && !matches!(*item, DeferredFree::Foreign { .. }) {
-        // The reset has freed it already. Foreign memory is returned to its owner, unless another device still uses it.
+    let is_foreign = matches!(*item, DeferredFree::Foreign { .. } | DeferredFree::ForeignStream { .. });
+    if generation != core.generation() && !is_foreign {
+        // The reset has freed it already. What is foreign is returned to its owner, unless another device still uses it.
         note_lost(core, &item);
         return FreeOutcome::Done(Ok(()));
     }
@@ -366,7 +372,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
         if wait && !uses.wait() {
             gpumem_core::tell!(error:
                 bytes = item.bytes(),
-                "memory is leaked: its last use cannot be proven to be over"
+                "memory, or a foreign stream, is leaked: its last use cannot be proven to be over"
             );
             note_lost(core, &item);
             return FreeOutcome::Done(Ok(()));
@@ -394,6 +400,15 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             Ok(raw) => FreeOutcome::Done(core.note_loss(raw.destroy())),
             // Another thread is waiting for the stream.
             Err(raw) => FreeOutcome::InUse(DeferredFree::Stream(raw)),
+        },
+        DeferredFree::ForeignStream { raw, owner, uses } => match Arc::try_unwrap(raw) {
+            Ok(raw) => {
+                let destroyed = core.note_loss(raw.destroy());
+                drop(owner);
+                FreeOutcome::Done(destroyed)
+            }
+            // As above: that thread gives its handle to the driver, which the owner may destroy.
+            Err(raw) => FreeOutcome::InUse(DeferredFree::ForeignStream { raw, owner, uses }),
         },
         DeferredFree::Event(event) => FreeOutcome::Done(core.note_loss(event.destroy())),
         DeferredFree::Module { module, .. } => {

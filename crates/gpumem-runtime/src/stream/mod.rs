@@ -8,11 +8,14 @@ use crate::{Completion, Device};
 use gpumem_core::{
     Backend, DriverDevice, EventOptions, NotRecorded, RawStream, Result, StreamKind, StreamOptions,
 };
-use gpumem_memory::{may_block, memory::DeferredFree, track::Timeline};
+use gpumem_memory::{
+    may_block,
+    memory::{DeferredFree, PendingAccesses},
+    track::Timeline,
+};
 use std::{
     any::Any,
     fmt,
-    mem::ManuallyDrop,
     panic::{RefUnwindSafe, UnwindSafe},
     sync::Arc,
 };
@@ -300,25 +303,21 @@ impl<B: Backend> Drop for Inner<B> {
             return;
         }
         let (raw, is_kept) = self.timeline.end();
-        if let Some(raw) = raw {
-            core.deferred_frees.add(DeferredFree::Stream(raw), self.timeline.generation);
+        let Some(raw) = raw else { return };
+        let Some(owner) = self.owner.take() else {
+            return core.deferred_frees.add(DeferredFree::Stream(raw), self.timeline.generation);
+        };
+        if is_kept {
+            std::mem::forget((raw, owner));
+            return gpumem_core::tell!(error: "the owner of a foreign stream that is captured is leaked");
         }
-        if let Some(owner) = self.owner.take() {
-            // Dropped once, after the last use, and leaked where that is not proven to be over.
-            let (owner, timeline) = (ManuallyDrop::new(owner), self.timeline.clone());
-            let last = timeline.last_submission();
-            let end = move |_| match timeline.poll(last) {
-                Ok(true) => drop(ManuallyDrop::into_inner(owner)),
-                _ => {
-                    gpumem_core::tell!(error: "the owner of a foreign stream is leaked: its last use may not be over")
-                }
-            };
-            if is_kept {
-                gpumem_core::tell!(error: "the owner of a foreign stream that is captured is leaked");
-            } else if let Err(error) = self.timeline.when_done("drop of a stream", end) {
-                gpumem_core::tell!(error: %error, "the owner of a foreign stream is leaked");
-            }
-        }
+        let mut uses = PendingAccesses::none();
+        uses.add_owned(self.timeline.clone(), self.timeline.last_submission());
+        core.deferred_frees.add(DeferredFree::ForeignStream { raw, owner, uses }, self.timeline.generation);
+        // As soon as the last work is done. Where the stream is refused now, the next call that frees memory looks.
+        let core = Arc::downgrade(core);
+        let end = move |_| core.upgrade().into_iter().for_each(|core| core.deferred_frees.free_done(&core));
+        let _ = self.timeline.when_done("drop of a stream", end);
     }
 }
 
