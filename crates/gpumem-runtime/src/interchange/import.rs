@@ -182,6 +182,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// * Nothing is written through it while the array, or another view of the same elements, promises its holder that
     ///   they stay as they are: the program knows all of them, and uses none of them as a promise.
     /// * Where the array may only be read, nothing is written at all.
+    /// * The memory is not page-locked for a scope ([`Device::pinned`], [`Device::mapped`]), which it would outlive.
     pub unsafe fn detach(&self) -> DeviceViewMut<'static, S::Elem, D, S::Backend> {
         self.memory.note_detached();
         ArrayBase::over(self.memory.clone(), self.layout.clone())
@@ -195,11 +196,16 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// * These bytes are initialised.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Layout`] if the layout has elements of another size, is not aligned, or reaches outside the array.
+    /// Returns [`ErrorKind::Layout`] if the layout has elements of another size, is not aligned, or reaches outside the array, and
+    /// [`Unsupported`](ErrorKind::Unsupported) for memory that is page-locked for a scope.
     pub unsafe fn detach_as<U: Element>(
         &self,
         layout: Layout,
     ) -> Result<DeviceViewMut<'static, U, IxDyn, S::Backend>> {
+        if self.memory.is_of_scope() {
+            let what = "a view without a borrow of memory that is page-locked for a scope";
+            return Err(self.memory.core().error("detach_as", ErrorKind::Unsupported { what }));
+        }
         let fail = |error| self.memory.core().error("detach_as", error);
         self.memory.note_detached();
         let (own, needs, align) = (self.layout.extent(), layout.extent(), align_of::<U>());

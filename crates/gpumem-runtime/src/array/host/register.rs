@@ -185,21 +185,24 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub(super) fn take_back<O: Any>(self) -> Result<O, RegisterError<Self>> {
         const OPERATION: &str = "deregister";
-        let wait_outcome = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
-        let wait_outcome = wait_outcome.and_then(|wait_outcome| wait_outcome.result);
-        let written =
-            wait_outcome.and_then(|()| self.memory().check_written(OPERATION, &self.layout().extent()));
-        if let Err(error) = written {
+        let extent = self.layout().extent();
+        let wait = |memory: &Allocation<B>| {
+            memory.check(OPERATION)?;
+            memory.wait_until_unused().result?;
+            memory.check_written(OPERATION, &extent)
+        };
+        if let Err(error) = wait(self.memory()) {
             return Err(RegisterError { given: self, error: error.in_operation(OPERATION) });
         }
         let (memory, layout) = self.into_parts();
-        match Allocation::into_owner::<PinnedOwner<B, O>>(memory) {
-            Ok(owner) => Ok(owner.unlock()),
-            Err(memory) => {
+        // Once more: another handle may have gone meanwhile, and its work is in the log alone.
+        Allocation::into_owner::<PinnedOwner<B, O>>(memory, wait).map(|owner| owner.unlock()).map_err(
+            |(memory, error)| {
                 let why = "another object, such as a loan, still holds the memory";
-                let error = memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
-                Err(RegisterError { given: Self::over_ndarray(memory, layout), error })
-            }
-        }
+                let held = || memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
+                let error = error.map_or_else(held, |error| error.in_operation(OPERATION));
+                RegisterError { given: Self::over_ndarray(memory, layout), error }
+            },
+        )
     }
 }

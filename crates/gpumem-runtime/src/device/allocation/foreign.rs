@@ -3,7 +3,7 @@
 use super::{Allocation, AllocationRef, Owner};
 use crate::device::Device;
 use crate::key::Key;
-use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
+use gpumem_core::{Backend, DeviceBuffer, Error, MemoryKind, Result};
 use std::{any::Any, ptr::NonNull};
 
 /// Foreign memory, as it comes into an allocation.
@@ -108,14 +108,20 @@ impl<B: Backend> Allocation<B> {
         allocation
     }
 
-    /// Takes the owner out of foreign memory that nothing uses any more.
+    /// Takes the owner out of foreign memory, once `wait` has found that no work uses it any more. It is called with the only handle
+    /// there is: one that went before may have left work.
     ///
     /// # Errors
-    /// Returns the memory if it is referenced elsewhere or its owner has another type.
+    /// Returns the memory with the error of `wait`, and without one if it is referenced elsewhere or its owner has another type.
+    #[allow(clippy::type_complexity, reason = "nothing is lost")]
     pub(crate) fn into_owner<O: Any>(
         memory: AllocationRef<B>,
-    ) -> std::result::Result<Box<O>, AllocationRef<B>> {
-        let mut memory = AllocationRef::try_unwrap(memory)?;
+        wait: impl FnOnce(&Self) -> Result<()>,
+    ) -> std::result::Result<Box<O>, (AllocationRef<B>, Option<Error>)> {
+        let mut memory = AllocationRef::try_unwrap(memory).map_err(|memory| (memory, None))?;
+        if let Err(error) = wait(&memory) {
+            return Err((AllocationRef::new(memory), Some(error)));
+        }
         if let Some(extra) = memory.extra.as_mut()
             && let Some(owner) = extra.owner.take()
         {
@@ -127,7 +133,7 @@ impl<B: Backend> Allocation<B> {
                 Err(owner) => extra.owner = Some(owner),
             }
         }
-        Err(AllocationRef::new(memory))
+        Err((AllocationRef::new(memory), None))
     }
 
     /// Memory of the caller that is page-locked while a scope lasts.
