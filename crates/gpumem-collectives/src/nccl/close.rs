@@ -18,12 +18,12 @@ impl<B: Backend> Watched for Link<B> {
         if !self.device.core_by(crate::KEY).origin.is_valid() {
             return false;
         }
-        // What is done is not late: it is taken out before deadlines are looked at.
+        // What is known to be done is not late: it is taken out before deadlines are looked at.
         self.prune(&mut state);
         self.find_failure(&mut state);
         self.destroy_if_idle(&mut state);
         let is_joining = matches!(state.phase, Phase::Joining) && state.rank.revoked.is_none();
-        let is_active = !state.pending.is_empty() || state.is_calling || is_joining;
+        let is_active = state.is_active() || is_joining;
         state.is_watched = is_active;
         drop(state);
         report::tell();
@@ -39,7 +39,7 @@ impl<B: Backend> Link<B> {
     /// Revokes the communicator if the library reports an error, or an operation is late.
     fn find_failure(self: &Arc<Self>, state: &mut State<B>) {
         // Nothing is under way, so nothing can be late or fail.
-        if !state.is_calling && state.pending.is_empty() && !matches!(state.phase, Phase::Joining) {
+        if !state.is_active() && !matches!(state.phase, Phase::Joining) {
             return;
         }
         if let Phase::Ready(Handle(handle)) = state.phase {
@@ -57,7 +57,7 @@ impl<B: Backend> Link<B> {
             }
         }
         let after = self.options.timeout;
-        if state.progress.elapsed() >= after {
+        if state.is_late(after) {
             self.revoke_locked(state, CollectiveCause::Timeout { after, missing: Vec::new() });
         }
     }
@@ -65,8 +65,7 @@ impl<B: Backend> Link<B> {
     /// Frees the communicator if the rank has given it up and nothing is under way.
     fn destroy_if_idle(self: &Arc<Self>, state: &mut State<B>) {
         if state.rank.has_left
-            && state.pending.is_empty()
-            && !state.is_calling
+            && !state.is_active()
             && let Phase::Ready(handle) = state.phase
         {
             // Under the lock, so that one thread frees it.

@@ -42,13 +42,18 @@ pub(super) struct OwnCalls<'a, B: Backend> {
 /// The orders of the devices that are concerned.
 pub(super) type DeviceOrders<'a, B> = SmallVec<[(*const DeviceOrder<B>, MutexGuard<'a, Last<B>>); 1]>;
 
-/// A rank whose stream is ready for the calls.
-struct ReadyRank<'a, B: Backend> {
+/// A rank whose stream waits for other uses of the arrays.
+struct WaitingRank<'a, B: Backend> {
     own: &'a OwnCalls<'a, B>,
     lent: LentStream<'a, 'a, B>,
+    observed: Option<Observed>,
+}
+
+/// A rank that is ready for the calls. It has the handle, so nothing is waited for until they are made.
+struct ReadyRank<'a, B: Backend> {
+    waiting: WaitingRank<'a, B>,
     target: Target,
     called: IssuedCall,
-    observed: Option<Observed>,
 }
 
 /// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
@@ -115,14 +120,18 @@ pub(super) fn enqueue_locked<B: Backend>(
     device_orders: &mut DeviceOrders<'_, B>,
 ) -> Result<()> {
     let accesses: SmallVec<[Accesses<'_, B>; 1]> = parts.iter().map(OwnCalls::accesses).collect();
-    let mut begun = SmallVec::<[ReadyRank<'_, B>; 1]>::with_capacity(parts.len());
-    let mut began = Ok(());
+    let mut waiting = SmallVec::<[WaitingRank<'_, B>; 1]>::with_capacity(parts.len());
     for (own, accesses) in parts.iter().zip(&accesses) {
         let device_order = own.link.device_order.as_ref().map(Arc::as_ptr);
         let last = device_orders.iter().find(|(of, _)| Some(*of) == device_order).map(|(_, last)| &**last);
         // Before the arrays are waited for: the wait for the other communicator is on the device, too.
-        let waited = last.map_or(Ok(()), |last| device_order::wait(last, own.link.communicator, own.stream));
-        match waited.and_then(|()| own.begin(accesses)) {
+        last.map_or(Ok(()), |last| device_order::wait(last, own.link.communicator, own.stream))?;
+        waiting.push(own.wait(accesses)?);
+    }
+    let mut begun = SmallVec::<[ReadyRank<'_, B>; 1]>::with_capacity(parts.len());
+    let mut began = Ok(());
+    for waiting in waiting {
+        match waiting.begin() {
             Ok(ready) => begun.push(ready),
             Err(error) => {
                 began = Err(error);
@@ -138,12 +147,13 @@ pub(super) fn enqueue_locked<B: Backend>(
     }
     compare(&begun)?;
     let called = call(&begun);
-    let mut ended = Ok(());
+    let (mut ended, mut long) = (Ok(()), SmallVec::<[&Arc<Link<B>>; 1]>::new());
     for ready in begun {
-        let device_order = ready.own.link.device_order.as_ref().map(Arc::as_ptr);
-        let own = ready.own;
+        let own = ready.waiting.own;
+        let device_order = own.link.device_order.as_ref().map(Arc::as_ptr);
         match ready.end(&called) {
-            Ok(submission) => {
+            Ok((submission, are_many)) => {
+                long.extend(are_many.then_some(own.link));
                 if let Some((_, last)) = device_orders.iter_mut().find(|(of, _)| Some(*of) == device_order) {
                     device_order::note(last, own.link.communicator, own.stream, submission);
                 }
@@ -151,6 +161,8 @@ pub(super) fn enqueue_locked<B: Backend>(
             Err(error) => ended = Err(error),
         }
     }
+    // Once no call is to be ended any more: the driver may let this thread wait.
+    long.into_iter().for_each(Link::ask);
     ended
 }
 
@@ -159,8 +171,8 @@ pub(super) fn enqueue_locked<B: Backend>(
 #[inline]
 fn compare<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<()> {
     for ready in begun {
-        let link = ready.own.link;
-        if let Err(mismatch) = link.peers.compare(link.rank, ready.own.calls) {
+        let OwnCalls { link, calls, .. } = ready.waiting.own;
+        if let Err(mismatch) = link.peers.compare(link.rank, calls) {
             return Err(refuse(begun, ready, *mismatch));
         }
     }
@@ -181,18 +193,20 @@ fn refuse<B: Backend>(begun: &[ReadyRank<'_, B>], unfit: &ReadyRank<'_, B>, mism
 fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
     let Some(first) = begun.first() else { return Ok(()) };
     let calls = || {
-        begun.iter().try_for_each(|ReadyRank { own, target, .. }| {
-            // SAFETY: the link keeps the communicator while `is_calling` is set. The accesses were waited for, and are noted
-            // before this thread gives the arrays up, whose borrows keep other uses away until then.
-            calls::in_order(own.calls).try_for_each(|prepared| unsafe { target.call(prepared) })
+        begun.iter().for_each(|ready| ready.waiting.own.link.enter());
+        begun.iter().try_for_each(|ReadyRank { waiting, target, .. }| {
+            // SAFETY: the link keeps the communicator until this thread is inside the library, and for some time more. The accesses were
+            // waited for, and are noted before this thread gives the arrays up, whose borrows keep other uses away until then.
+            calls::in_order(waiting.own.calls).try_for_each(|prepared| unsafe { target.call(prepared) })
         })
     };
     // A group has a cost of its own, so one call goes without.
-    let is_group =
-        begun.len() > 1 || begun.iter().any(|ready| calls::needs_group(&ready.target, ready.own.calls));
+    let is_group = begun.len() > 1
+        || begun.iter().any(|ready| calls::needs_group(&ready.target, ready.waiting.own.calls));
     // The library restores the device that it finds, of which it knows only the number.
-    first.own.link.device.with_current(|| match is_group {
-        true => calls::group(first.own.link.library, calls),
+    let link = first.waiting.own.link;
+    link.device.with_current(|| match is_group {
+        true => calls::group(link.library, calls),
         false => calls(),
     })
 }
@@ -209,17 +223,20 @@ impl<B: Backend> OwnCalls<'_, B> {
             device_order::wait(last, self.link.communicator, self.stream)?;
         }
         let accesses = self.accesses();
-        let ready = self.begin(&accesses)?;
+        let ready = self.wait(&accesses)?.begin()?;
         compare(slice::from_ref(&ready))?;
         let called = call(slice::from_ref(&ready));
-        let submission = ready.end(&called)?;
+        let (submission, are_many) = ready.end(&called)?;
         if let Some(last) = &mut last {
             device_order::note(last, self.link.communicator, self.stream, submission);
+        }
+        if are_many {
+            self.link.ask();
         }
         Ok(())
     }
 
-    /// Refuses what [`begin`](Self::begin) would refuse, before anything else is enqueued.
+    /// Refuses what [`wait`](Self::wait) would refuse, before anything else is enqueued.
     fn check(&self) -> Result<()> {
         let Self { link, stream, operation, .. } = self;
         let timeline = stream.timeline_by(crate::KEY);
@@ -240,42 +257,13 @@ impl<B: Backend> OwnCalls<'_, B> {
 
     /// Makes the stream wait for other uses of the arrays.
     #[inline(always)] // into the path of one rank: after the library's call little of this code is in the caches
-    fn begin<'s>(&'s self, accesses: &'s [Access<'s, B>]) -> Result<ReadyRank<'s, B>> {
-        let Self { link, stream, operation, calls, .. } = self;
-        let timeline = stream.timeline_by(crate::KEY);
-        let admitted = timeline.admit(Work::Collective, operation, accesses)?;
+    fn wait<'s>(&'s self, accesses: &'s [Access<'s, B>]) -> Result<WaitingRank<'s, B>> {
+        let timeline = self.stream.timeline_by(crate::KEY);
+        let admitted = timeline.admit(Work::Collective, self.operation, accesses)?;
         // Outside of the lock of the link: logs and queues are locked in it.
-        let lent = admitted.lend_after(link.last.on(timeline), CAPTURED)?;
+        let lent = admitted.lend_after(self.link.last.on(timeline), CAPTURED)?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
-        let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
-        if state.pending.len() >= state.prune_from {
-            link.prune(&mut state);
-        }
-        if self.counts || state.rank.revoked.is_some() {
-            link.check_rank(&state, operation)?;
-        }
-        let sequence = state.rank.sequence;
-        if let Err(cause) = link.watch(&mut state) {
-            // The other ranks call it all the same.
-            link.revoke_locked(&mut state, cause.clone());
-            return Err(link.error(operation, sequence, cause));
-        }
-        for prepared in calls.iter().filter(|_| self.counts) {
-            state.rank.begin(prepared.call.describe());
-        }
-        let parts = state.rank.sequence - sequence;
-        state.begin_call();
-        drop(state);
-        let target = Target {
-            library: link.library,
-            communicator,
-            stream: with_exposed_provenance_mut(lent.handle.0 as usize),
-            rank: link.rank,
-            size: link.size,
-            barrier: link.barrier.address(),
-        };
-        let called = IssuedCall { operation, sequence, parts };
-        Ok(ReadyRank { own: self, lent, target, called, observed })
+        Ok(WaitingRank { own: self, lent, observed })
     }
 
     /// What the operations write, or the copies after them.
@@ -286,6 +274,40 @@ impl<B: Backend> OwnCalls<'_, B> {
             target.iter().for_each(|target| writes.push(target.used()));
         }
         writes
+    }
+}
+
+impl<'s, B: Backend> WaitingRank<'s, B> {
+    /// Takes the handle of the communicator. Waits for nothing but its ranks, before the first operation.
+    #[inline(always)] // as above
+    fn begin(self) -> Result<ReadyRank<'s, B>> {
+        let OwnCalls { link, operation, calls, counts, .. } = *self.own;
+        let (mut state, Handle(communicator)) = link.lock_ready(operation)?;
+        if counts || state.rank.revoked.is_some() {
+            link.check_rank(&state, operation)?;
+        }
+        let sequence = state.rank.sequence;
+        if let Err(cause) = link.watch(&mut state) {
+            // The other ranks call it all the same.
+            link.revoke_locked(&mut state, cause.clone());
+            return Err(link.error(operation, sequence, cause));
+        }
+        for prepared in calls.iter().filter(|_| counts) {
+            state.rank.begin(prepared.call.describe());
+        }
+        let parts = state.rank.sequence - sequence;
+        state.begin_call();
+        drop(state);
+        let target = Target {
+            library: link.library,
+            communicator,
+            stream: with_exposed_provenance_mut(self.lent.handle.0 as usize),
+            rank: link.rank,
+            size: link.size,
+            barrier: link.barrier.address(),
+        };
+        let called = IssuedCall { operation, sequence, parts };
+        Ok(ReadyRank { waiting: self, target, called })
     }
 }
 
@@ -328,10 +350,10 @@ impl<B: Backend> Link<B> {
 impl<B: Backend> ReadyRank<'_, B> {
     /// Takes the call back: the library was not called.
     fn cancel(&self) {
-        let link = self.own.link;
+        let link = self.waiting.own.link;
         // Woken after it is unlocked: who waits for the call to end needs it.
         let mut state = link.lock();
-        state.is_calling = false;
+        state.end_call(link);
         state.rank.take_back(self.called.sequence);
         drop(state);
         link.changed.notify_all();
@@ -339,9 +361,9 @@ impl<B: Backend> ReadyRank<'_, B> {
 
     /// Ends the communicator, and with it the call: the library was not called. One that has ended already keeps its own cause.
     fn refuse(&self, cause: &CollectiveCause) -> Error {
-        let OwnCalls { link, operation, .. } = self.own;
+        let OwnCalls { link, operation, .. } = self.waiting.own;
         let mut state = link.lock();
-        state.is_calling = false;
+        state.end_call(link);
         link.revoke_locked(&mut state, cause.clone());
         let cause = state.rank.revoked.clone().unwrap_or_else(|| cause.clone());
         let sequences = self.called.sequence..self.called.sequence + self.called.parts;
@@ -352,10 +374,10 @@ impl<B: Backend> ReadyRank<'_, B> {
         link.device.core_by(crate::KEY).error(operation, failed)
     }
 
-    /// Notes the uses of the arrays. Returns the submission.
+    /// Notes the uses of the arrays. Returns the submission, and whether many are under way, as far as is known.
     #[inline(always)]
-    fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own, lent, called, observed, .. } = self;
+    fn end(self, outcome: &Result<(), Failure>) -> Result<(u64, bool)> {
+        let Self { waiting: WaitingRank { own, lent, observed }, called, .. } = self;
         let OwnCalls { link, stream, operation, calls, .. } = own;
         let timeline = stream.timeline_by(crate::KEY);
         if POISONED.is_any() {
@@ -374,7 +396,7 @@ impl<B: Backend> ReadyRank<'_, B> {
         }
         // After the library's call, which may wait: the watchdog and `abort` need the lock meanwhile.
         let mut state = link.lock();
-        state.is_calling = false;
+        state.end_call(link);
         let failed = match (outcome, &submitted) {
             (Err(failure), _) => Some(CollectiveCause::Library { why: failure.to_string() }),
             // It took place with what failed work was to write, or nothing can wait for it.
@@ -398,6 +420,6 @@ impl<B: Backend> ReadyRank<'_, B> {
         link.last.note(timeline, submission);
         let timeline = timeline.clone();
         state.pending.push_back(Pending { called, timeline, submission, writes: own.writes() });
-        Ok(submission)
+        Ok((submission, state.pending.len() >= state.prune_from))
     }
 }

@@ -20,7 +20,10 @@ use gpumem_runtime::Device;
 use gpumem_sys::nccl::{Failure, ncclUniqueId};
 use std::{
     ptr::null_mut,
-    sync::{Arc, Condvar, Mutex, Once, atomic::AtomicU64},
+    sync::{
+        Arc, Condvar, Mutex, Once,
+        atomic::{AtomicBool, AtomicU64},
+    },
     thread,
 };
 
@@ -80,6 +83,7 @@ pub(crate) fn join<B: Backend>(
         buffers: Mutex::new(Vec::new()),
         state: Mutex::new(State::new((rank, size))),
         changed: Condvar::new(),
+        is_inside: AtomicBool::new(false),
     });
     let own = Arc::downgrade(&link);
     link.peers.add(rank, own).map_err(refused)?;

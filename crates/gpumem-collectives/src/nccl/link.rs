@@ -15,14 +15,14 @@ use std::{
     fmt,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 /// Operations under way from which on a call looks which are done.
 const MANY: usize = 256;
-/// Calls from one look to the next: asking the driver takes longer than the rest of a call.
+/// Calls from one question to the next: asking the driver takes longer than the rest of a call.
 const CALLS_BETWEEN: usize = 64;
 
 /// The library's communicator. It may be used on any thread.
@@ -99,9 +99,9 @@ impl<B: Backend> Pending<B> {
         self.timeline.check_submissions(self.submission..=self.submission)
     }
 
-    /// Whether it has ended well. A question that fails says nothing about the work, or leaves a failure.
+    /// Whether it is known to have ended well.
     fn is_done(&self) -> bool {
-        self.timeline.poll(self.submission).unwrap_or(false) && self.check().is_ok()
+        self.timeline.is_complete(self.submission) && self.check().is_ok()
     }
 }
 
@@ -118,6 +118,12 @@ pub(super) struct State<B: Backend> {
     /// When an operation was last seen to be done, or was begun with nothing else under way.
     pub(super) progress: Instant,
     pub(super) is_watched: bool,
+    /// Whether a thread asks the driver about the operations.
+    pub(super) has_progress_thread: bool,
+    /// Since when the driver has not answered.
+    pub(super) asking: Option<Instant>,
+    /// When the last question began that the driver answered by no.
+    pub(super) not_done: Option<Instant>,
     /// Kept from when the rank gives it up until the library holds nothing for it.
     pub(super) keep: Option<Arc<Link<B>>>,
 }
@@ -147,6 +153,8 @@ pub(super) struct Link<B: Backend> {
     pub(super) buffers: Mutex<Vec<Buffers<B>>>,
     pub(super) state: Mutex<State<B>>,
     pub(super) changed: Condvar,
+    /// Whether the thread that calls is inside the library, or about to enter it.
+    pub(super) is_inside: AtomicBool,
 }
 
 impl<B: Backend> Link<B> {
@@ -186,15 +194,26 @@ impl<B: Backend> Link<B> {
         }
     }
 
-    /// Has the deadlines kept of what is under way.
+    /// Notes that the thread that has the handle enters the library.
+    #[inline]
+    pub(super) fn enter(&self) {
+        // Release: with the abort, which frees the communicator some time after it has seen this.
+        self.is_inside.store(true, Ordering::Release);
+    }
+
+    /// Registers the communicator with the watchdog, and has the driver asked about what is under way.
     ///
     /// # Errors
-    /// Returns why they cannot be.
+    /// Returns why that cannot be.
     pub(super) fn watch(self: &Arc<Self>, state: &mut State<B>) -> Result<(), CollectiveCause> {
         if !state.is_watched {
             let own = Arc::downgrade(self);
             watchdog::watch(own)?;
             state.is_watched = true;
+        }
+        if !state.has_progress_thread {
+            self.start_progress()?;
+            state.has_progress_thread = true;
         }
         Ok(())
     }
@@ -211,11 +230,14 @@ impl<B: Backend> State<B> {
             prune_from: MANY,
             progress: Instant::now(),
             is_watched: false,
+            has_progress_thread: false,
+            asking: None,
+            not_done: None,
             keep: None,
         }
     }
 
-    /// Notes that a thread enters the library.
+    /// Notes that a thread has the handle. It [enters](Link::enter) the library next, and waits for nothing before.
     pub(super) fn begin_call(&mut self) {
         self.is_calling = true;
         if self.pending.is_empty() {
@@ -223,7 +245,15 @@ impl<B: Backend> State<B> {
         }
     }
 
-    /// Forgets operations that are done. Returns the failure of one that is under way.
+    /// Notes that the thread is not inside the library any more, and does not have the handle.
+    pub(super) fn end_call(&mut self, link: &Link<B>) {
+        // Relaxed: written and read under the lock, but for `enter`.
+        link.is_inside.store(false, Ordering::Relaxed);
+        self.is_calling = false;
+    }
+
+    /// Forgets operations that are known to be done. Returns the failure of one that is under way. Asks no driver: see
+    /// [`progress`](super::progress).
     pub(super) fn prune(&mut self) -> Result<()> {
         let before = self.pending.len();
         while let Some(first) = self.pending.front().filter(|first| first.is_done()) {

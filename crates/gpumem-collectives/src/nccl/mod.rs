@@ -14,6 +14,7 @@ mod library;
 mod link;
 mod numbers;
 mod peers;
+mod progress;
 mod register;
 mod revoke;
 mod split;

@@ -152,9 +152,12 @@ impl<B: Backend> Link<B> {
         state.begin_call();
         // The library is called without the lock; `is_calling` keeps the communicator.
         drop(state);
-        let done = self.device.with_current(|| body(communicator));
+        let done = self.device.with_current(|| {
+            self.enter();
+            body(communicator)
+        });
         // Only for this: who ends the communicator waits for it.
-        self.lock().is_calling = false;
+        self.lock().end_call(self);
         self.changed.notify_all();
         done.map_err(|failure| self.device.core_by(crate::KEY).error(operation, driver(&failure)))
     }

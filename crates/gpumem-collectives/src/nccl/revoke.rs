@@ -10,7 +10,7 @@ use gpumem_core::{Backend, CollectiveCause, CollectiveError, Failure, POISONED, 
 use gpumem_runtime::internal::Timeline;
 use gpumem_sys::nccl::ncclResult_t;
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -136,10 +136,11 @@ impl<B: Backend> Link<B> {
             unsafe { library.ncclCommRevoke(handle, 0) == Ok(ncclResult_t::ncclSuccess) }
         };
         let grace = GRACE[usize::from(!told)];
-        // Unlocked in each sleep: the thread inside the library needs it to come out.
+        // Unlocked in each sleep: the thread inside the library needs it to come out. One that has the handle and is not inside yet waits
+        // for nothing before it is, and would use what an abort frees.
         let mut state = self.lock();
-        while state.is_calling && began.elapsed() < grace {
-            let waited = self.changed.wait_timeout(state, grace);
+        while state.is_calling && (!self.is_inside.load(Ordering::Acquire) || began.elapsed() < grace) {
+            let waited = self.changed.wait_timeout(state, GRACE[1]);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
@@ -147,7 +148,7 @@ impl<B: Backend> Link<B> {
         if !self.device.core_by(crate::KEY).origin.is_valid() {
             return;
         }
-        // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.
+        // SAFETY: as above; no thread takes the handle any more, and those that had it are inside: those are what an abort is for.
         let aborted = self.device.with_current(|| library.check(unsafe { library.ncclCommAbort(handle) }));
         if let Err(failure) = aborted {
             report::warn(&format!("a communicator was not aborted: {failure}"));

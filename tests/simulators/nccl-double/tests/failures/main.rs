@@ -4,6 +4,7 @@
 mod aborted;
 #[path = "../common/mod.rs"]
 mod common;
+mod full_queue;
 
 use common::*;
 use gpumem_collectives::{
