@@ -105,6 +105,39 @@ pub(crate) fn late(rank: &Rank) {
     rank.meet("done");
 }
 
+/// The last rank never calls, and the others enqueue other work, or operations, until the driver has no room.
+pub(crate) fn flood(rank: &Rank) {
+    // More than a driver's queue has room for.
+    const CALLS: usize = 5000;
+    let deadline = Duration::from_secs(3);
+    for of_ranks in [false, true] {
+        let (comm, stream) = (rank.join(&Options::new().timeout(deadline)), rank.stream());
+        let mut array = stream.to_device(&vec![1_f32; 1 << 20]).unwrap();
+        let mut other = stream.to_device(&vec![1_f32; 1 << 10]).unwrap();
+        comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+        stream.synchronize().unwrap();
+        rank.meet(&format!("connected {of_ranks}"));
+        if rank.rank < rank.size - 1 {
+            let begin = Instant::now();
+            comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
+            let enqueue = |_| match of_ranks {
+                true => comm.on(&stream).all_reduce(InPlace, &mut other, Sum),
+                false => stream.fill(&mut other, 2.0),
+            };
+            let (enqueued, waited) = ((0..CALLS).try_for_each(enqueue), stream.synchronize());
+            let took = begin.elapsed();
+            rank.say(&format!("of ranks: {of_ranks}, calls: {enqueued:?}; wait: {waited:?}; after {took:?}"));
+            assert!(enqueued.is_err() || waited.is_err());
+            assert!(took < deadline + Duration::from_secs(10), "{took:?}");
+            assert!(matches!(comm.failure().unwrap().cause, CollectiveCause::Timeout { .. }));
+            failure_of(array.copy_to_host());
+            drop(comm);
+            works_on(rank);
+        }
+        rank.meet(&format!("done {of_ranks}"));
+    }
+}
+
 /// The last rank calls with a longer array, which ranks of one process find out, and those of several with a check.
 pub(crate) fn mismatch(rank: &Rank) {
     let are_processes = env::var_os("COLLECTIVE_RANK").is_some();

@@ -34,13 +34,14 @@ use std::{
 type Phase = fn(&Rank);
 
 /// The phases, each with what it does and how long it may take.
-const PHASES: [(&str, Phase, u64); 11] = [
+const PHASES: [(&str, Phase, u64); 12] = [
     ("operations", cases::operations, 300),
     ("groups", cases::groups, 120),
     ("split", cases::split, 120),
     ("order", cases::order, 120),
     ("many", failures::many, 300),
     ("late", failures::late, 120),
+    ("flood", failures::flood, 120),
     ("killed", failures::killed, 120),
     ("mismatch", failures::mismatch, 120),
     ("graphs", graphs::graphs, 120),
@@ -100,7 +101,7 @@ fn main() -> ExitCode {
     }
     let mut failed = 0;
     for name in &options.phases {
-        if options.are_threads && ["late", "killed", "speed"].contains(&name.as_str()) {
+        if options.are_threads && ["late", "flood", "killed", "speed"].contains(&name.as_str()) {
             println!("phase {name}: skipped, as it is about processes");
             continue;
         }
