@@ -30,35 +30,51 @@ pub(crate) struct Host<'py> {
     strides: Vec<isize>,
     /// Where the caller's elements lie: of a copy that NumPy had to make, those that it is of.
     place: Place,
-    /// While they live, NumPy refuses to move or to shorten the memory, even if the caller turns the check of
-    /// references off.
-    _fixed: Vec<Bound<'py, PyWeakrefReference>>,
+    /// What [fixes](fix) the memory.
+    fixed: Vec<Bound<'py, PyAny>>,
 }
 
 /// Most objects between an array and the owner of its memory: NumPy makes two or three, and others may have no end.
-const MOST_BASES: usize = 64;
+const MOST_BASES: usize = 1000;
 
-/// Weak references to an array and to those that it is a view of, also by way of a `memoryview` or of `as_strided`: [`resize`] refuses
-/// arrays that have any.
+/// What fixes the memory of an array for as long as it lives. Of the array and of those that it is a view of, also by way of a
+/// `memoryview` or of `as_strided`, it has weak references: [`resize`] refuses arrays that have any. Of the other objects on the way it
+/// has views of their buffers, for which `mmap.close`, `SharedMemory.close` and whatever moves a `bytearray` are refused. NumPy has none
+/// where it is given a buffer: it gives that back as soon as it knows the address, and keeps the object alone.
 ///
 /// [`resize`]: https://numpy.org/doc/stable/reference/generated/numpy.ndarray.resize.html
-pub(crate) fn fix<'py>(array: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyWeakrefReference>>> {
-    let ndarray = ndarray(array.py())?;
+pub(crate) fn fix<'py>(array: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (py, ndarray, scalar) = (array.py(), ndarray(array.py())?, scalar(array.py())?);
     // The property of NumPy's own class: a subclass may have another.
     let base = ndarray.getattr("base")?;
-    let (mut fixed, mut next) = (Vec::new(), Some(array.clone()));
+    let (mut fixed, mut next) = (Vec::new(), array.clone());
     for _ in 0..MOST_BASES {
-        let Some(array) = next else { break };
-        next = if array.get_type().is_subclass(&ndarray)? {
-            fixed.push(PyWeakrefReference::new(&array)?);
-            Some(base.call_method1("__get__", (array,))?)
-        } else if array.is_instance_of::<PyMemoryView>() {
-            Some(array.getattr("obj")?)
+        let found = if next.get_type().is_subclass(&ndarray)? {
+            fixed.push(PyWeakrefReference::new(&next)?.into_any());
+            Some(base.call_method1("__get__", (&next,))?)
+        } else if next.is_instance_of::<PyMemoryView>() {
+            // It may be released while its view lives.
+            fixed.push(PyMemoryView::from(&next)?.into_any());
+            Some(next.getattr("obj")?)
         } else {
-            array.getattr_opt("base")?
+            // The elements of a scalar are its own, or those of an array.
+            if !next.get_type().is_subclass(&scalar)? {
+                match PyMemoryView::from(&next) {
+                    Ok(view) => fixed.push(view.into_any()),
+                    // It has no buffer.
+                    Err(error) if error.is_instance_of::<PyTypeError>(py) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            next.getattr_opt("base")?
         };
+        match found {
+            Some(found) if !found.is_none() && !found.is(&next) => next = found,
+            _ => return Ok(fixed),
+        }
     }
-    Ok(fixed)
+    let text = format!("more than {MOST_BASES} objects lie between the array and the owner of its memory");
+    Err(PyValueError::new_err(text))
 }
 
 /// A view that keeps an array of NumPy [fixed](fix) as long as it lives, for borrowers that hold it; nothing for other objects.
@@ -83,11 +99,27 @@ pub(crate) fn is_of_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.get_type().is_subclass(&ndarray(object.py())?)
 }
 
+/// Refuses objects that no elements can be written to.
+pub(crate) fn check_destination(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    match object.is_instance_of::<HostNDArray>() || is_of_numpy(object)? {
+        true => Ok(()),
+        false => Err(PyTypeError::new_err("the destination must be a NumPy array")),
+    }
+}
+
 /// NumPy's class of arrays.
 fn ndarray(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class =
         CLASS.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("ndarray")?.unbind()))?;
+    Ok(class.bind(py).clone())
+}
+
+/// NumPy's class of scalars.
+fn scalar(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class =
+        CLASS.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("generic")?.unbind()))?;
     Ok(class.bind(py).clone())
 }
 
@@ -142,10 +174,7 @@ impl<'py> Host<'py> {
     /// Takes the caller's own array, to be written.
     pub(crate) fn to_write(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let asarray = object.py().import("numpy")?.getattr("asarray")?;
-        let is_own = object.is_instance_of::<HostNDArray>();
-        if !is_own && !is_of_numpy(object)? {
-            return Err(PyTypeError::new_err("the destination must be a NumPy array"));
-        }
+        check_destination(object)?;
         // A subclass may say anything of itself. This is the array of NumPy's own class over the same memory.
         let host = Self::read(asarray.call1((object,))?)?;
         if host.read_only {
@@ -170,7 +199,7 @@ impl<'py> Host<'py> {
         }
         // Code of Python may run between two answers: another thread, or NumPy's own. Before the first one the memory is fixed,
         // and they are all those of one array that no other code has.
-        let _fixed = fix(&array)?;
+        let fixed = fix(&array)?;
         let own = class.call_method1("view", (&array,))?;
         let dtype = DType::parse(py, Some(&own.getattr("dtype")?))?;
         let says = own.getattr("__array_interface__")?;
@@ -180,7 +209,7 @@ impl<'py> Host<'py> {
         let strides: Vec<isize> = own.getattr("strides")?.extract()?;
         let layout = Layout::strided(&shape, &strides, dtype.size()).map_err(raise_layout)?;
         let place = Place::new(address.wrapping_sub(layout.offset()) as u64, layout);
-        Ok(Self { array, dtype, address, read_only, is_destination: false, shape, strides, place, _fixed })
+        Ok(Self { array, dtype, address, read_only, is_destination: false, shape, strides, place, fixed })
     }
 
     /// Whether the elements are not aligned, or no whole number of elements apart: they can only be counted in bytes.
@@ -239,6 +268,11 @@ impl<'py> Host<'py> {
             true => Err(PyValueError::new_err("the two arrays share memory; copy one of them first")),
             false => Ok(()),
         }
+    }
+
+    /// What [fixes](fix) the memory, for those that use it again later.
+    pub(crate) fn into_fixed(self) -> Vec<Bound<'py, PyAny>> {
+        self.fixed
     }
 
     /// Where the caller's elements lie, which an operation compares with those of its other arrays.

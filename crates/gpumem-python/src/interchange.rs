@@ -387,7 +387,7 @@ pub(crate) fn from_dlpack(
     device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     let (py, device) = (obj.py(), device::given(device)?);
-    // The tensor holds the view, so NumPy does not move the memory before its last use is over.
+    // The tensor holds the view, so the memory is neither moved nor freed before its last use is over.
     let fixed = fixed(obj)?;
     let obj = fixed.as_ref().unwrap_or(obj);
     let (device_type, device_id): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;

@@ -297,7 +297,8 @@ impl Launch {
         if let Some(wait) = wait {
             wait.for_work(py, &stream)?;
         }
-        back.into_iter().try_for_each(|(device, host)| device.copy_to_host(py, Some(&host), None).map(drop))
+        back.into_iter()
+            .try_for_each(|(device, host, _fixed)| device.copy_to_host(py, Some(&host), None).map(drop))
     }
 }
 
@@ -316,8 +317,8 @@ fn default_stream(arguments: &Bound<'_, PyTuple>) -> PyResult<gpumem::Stream> {
     device::current()?.default_stream().map_err(raise)
 }
 
-/// A temporary array, and the host array that it is copied back to.
-type Back<'py> = Option<(DeviceNDArray, Bound<'py, PyAny>)>;
+/// A temporary array, the host array that it is copied back to, and what fixes the memory of that until then.
+type Back<'py> = Option<(DeviceNDArray, Bound<'py, PyAny>, Vec<Bound<'py, PyAny>>)>;
 
 /// The array for a parameter. An array of the host comes with the copy back.
 fn array<'py>(
@@ -351,5 +352,5 @@ fn array<'py>(
     }
     let copy = crate::make::upload(py, &host, stream)?;
     let given = Given::Array { elements: copy.again(), form, host: Some(Box::new(host.place())) };
-    Ok((given, write.then(|| (copy, argument.clone()))))
+    Ok((given, write.then(|| (copy, argument.clone(), host.into_fixed()))))
 }

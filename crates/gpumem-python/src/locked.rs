@@ -4,7 +4,7 @@ use crate::dtype::with_type;
 use crate::{
     device,
     error::raise,
-    host::{Host, fix},
+    host::{Host, check_destination, fix},
     kept::Kept,
     pinned::{Held, HostNDArray, Memory},
 };
@@ -27,7 +27,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let py = array.py();
     let host = Host::to_write(array)?;
     let (lowest, layout) = host.memory()?;
-    // Locked memory must not move: the weak references stay until it is unlocked.
+    // Locked memory must not move: it stays fixed until it is unlocked.
     let kept = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
     let owner = Kept::from(kept.clone_ref(py));
     let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
@@ -192,7 +192,7 @@ pub(crate) fn register(
 #[pyo3(signature = (*arrays))]
 pub(crate) fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
     // All of them before the first is taken out, which is then waited for.
-    arrays.iter().try_for_each(|array| Host::to_write(&array).map(drop))?;
+    arrays.iter().try_for_each(|array| check_destination(&array))?;
     let mut found = Vec::new();
     for array in arrays.iter() {
         let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -83,6 +83,8 @@ fn bytes<T: Element>(array: &Typed<Pinned, T>) -> Result<Bytes, Error> {
 pub(crate) trait HostMemory: Send {
     /// Waits for work that uses the memory, and lends it. Returns the address of the first element.
     fn lend(&mut self) -> Result<usize, Error>;
+    /// Whether it was ever lent.
+    fn is_lent(&self) -> bool;
     /// The array as the device sees it.
     fn device_view(&mut self) -> Option<Elements>;
     /// The bytes of an array that graphs may return.
@@ -104,6 +106,10 @@ where
     fn lend(&mut self) -> Result<usize, Error> {
         self.loan = Some(self.array.lend_mut_to_host()?);
         Ok(self.array.view_mut()?.as_mut_ptr().expose_provenance())
+    }
+
+    fn is_lent(&self) -> bool {
+        self.loan.is_some()
     }
 
     fn device_view(&mut self) -> Option<Elements> {
@@ -149,9 +155,9 @@ pub(crate) struct HostNDArray {
     dtype: DType,
     shape: Vec<usize>,
     strides: Vec<isize>,
-    /// The owner of the memory, if it was locked in place. It stays beyond the end of the lock: NumPy's arrays over the
-    /// memory have this object as their base.
-    _owner: Option<Kept>,
+    /// The owner of the memory, if it was locked in place. If the memory was lent, it stays beyond the end of the lock: NumPy's
+    /// arrays over the memory have this object as their base.
+    owner: Mutex<Option<Kept>>,
 }
 
 /// Page-locked memory, and where its elements lie as they are held.
@@ -174,7 +180,7 @@ impl HostNDArray {
         let layout = dtype.layout(&memory.held)?;
         let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
         let (origin, memory) = (ProcessGuard::current(), Mutex::new(Some(memory.memory)));
-        Ok(Self { origin, memory, dtype, shape, strides, _owner: None })
+        Ok(Self { origin, memory, dtype, shape, strides, owner: Mutex::default() })
     }
 
     /// An array of the elements that lie there in bytes.
@@ -188,7 +194,7 @@ impl HostNDArray {
 
     /// With the owner of memory that was locked in place.
     pub(crate) fn owned_by(self, owner: Py<PyAny>) -> Self {
-        Self { _owner: Some(owner.into()), ..self }
+        Self { owner: Mutex::new(Some(owner.into())), ..self }
     }
 
     pub(crate) fn dtype(&self) -> &DType {
@@ -255,7 +261,17 @@ impl HostNDArray {
 
     /// Waits for work that uses the memory, and frees it.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.lock("give_back")?.take().map_or(Ok(()), HostMemory::end)).map_err(raise)
+        let (is_lent, ended) = py
+            .detach(|| {
+                let memory = self.lock("give_back")?.take();
+                Ok(memory.map_or((true, Ok(())), |memory| (memory.is_lent(), memory.end())))
+            })
+            .map_err(raise)?;
+        if !is_lent {
+            let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(owner);
+        }
+        ended.map_err(raise)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     kept::Kept,
     make::upload,
 };
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyList};
 use std::sync::Arc;
 
 /// What is computed.
@@ -70,7 +70,8 @@ pub(super) struct RankArray {
 
 /// Where a result is copied to.
 enum Back {
-    OfNumPy(Kept),
+    /// An array with what fixes its memory.
+    OfNumPy { array: Kept, _fixed: Kept<PyList> },
     /// A tensor of another library, over its memory.
     Tensor(Kept<DeviceNDArray>),
 }
@@ -108,8 +109,10 @@ impl RankArray {
             }
         }
         let host = if write { Host::to_update(object)? } else { Host::of(object)? };
-        let back = Some((Back::OfNumPy(object.clone().unbind().into()), host.place()));
-        Ok(Self { array: Py::new(py, upload(py, &host, stream)?)?.into(), back })
+        let (array, place) = (Py::new(py, upload(py, &host, stream)?)?.into(), host.place());
+        let _fixed = PyList::new(py, host.into_fixed())?.unbind().into();
+        let back = Back::OfNumPy { array: object.clone().unbind().into(), _fixed };
+        Ok(Self { array, back: Some((back, place)) })
     }
 
     /// Whether it is a copy of an array of the host.
@@ -143,7 +146,7 @@ impl RankArray {
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         match &self.back {
             None => Ok(()),
-            Some((Back::OfNumPy(array), _)) => {
+            Some((Back::OfNumPy { array, .. }, _)) => {
                 self.array.get().copy_to_host(py, Some(array.bind(py)), None).map(drop)
             }
             Some((Back::Tensor(tensor), _)) => {
