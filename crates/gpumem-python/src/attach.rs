@@ -5,7 +5,12 @@
 
 use crate::{device, wait::at_end};
 use gpumem_core::process::ProcessGuard;
-use pyo3::{exceptions::PyImportError, ffi, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyImportError, PyKeyboardInterrupt},
+    ffi,
+    prelude::*,
+    types::PyDict,
+};
 use std::{
     cell::Cell,
     io::Write,
@@ -79,6 +84,15 @@ pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R)
         }
         done
     })
+}
+
+/// Hands an interrupt that has ended code of Python on to the program: its main thread may have run that code while it waited, and gets the
+/// signal again.
+pub(crate) fn interrupt_again(py: Python<'_>, error: &PyErr) {
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        // SAFETY: it may be called from anywhere; it notes the signal for the main thread.
+        unsafe { ffi::PyErr_SetInterrupt() }
+    }
 }
 
 /// Ends the process, whatever its threads do, with what it has printed.

@@ -2,7 +2,7 @@
 
 use crate::dtype::{each, with_type};
 use crate::{
-    attach::{Code, attach},
+    attach::{Code, attach, interrupt_again},
     dtype::{self, Elements},
     host::Host,
     kept::Kept,
@@ -40,7 +40,7 @@ pub(crate) fn host_function(
         let (function, memory) = taken.ok_or("the launch has run already")?;
         let done = attach(Code::KernelBody, |py| {
             let arguments = launch.arguments;
-            run(py, function.bind(py), &parameters, memory, arguments).map_err(|error| text(&error))
+            run(py, function.bind(py), &parameters, memory, arguments).map_err(|error| text(py, &error))
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))
     })
@@ -53,16 +53,19 @@ pub(crate) fn copying_host_function(function: Kept, parameters: Arc<[Parameter]>
     HostFunction::new(move |launch| {
         let arguments = launch.arguments;
         let done = attach(Code::KernelBody, |py| {
-            run_on_copies(py, function.bind(py), &parameters, arguments).map_err(|error| text(&error))
+            run_on_copies(py, function.bind(py), &parameters, arguments).map_err(|error| text(py, &error))
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))
     })
 }
 
 /// An exception as text. Its class is the program's own, and may have no name.
-fn text(error: &PyErr) -> String {
+fn text(py: Python<'_>, error: &PyErr) -> String {
     let mut text = String::new();
-    match write!(text, "{error}") {
+    let written = write!(text, "{error}");
+    // Last: Python raises it in the first code that runs.
+    interrupt_again(py, error);
+    match written {
         Ok(()) => text,
         Err(_) => "the function has raised an exception that has no text".to_owned(),
     }
