@@ -20,8 +20,8 @@ pub(super) struct Array {
     pub tree: TokenStream,
     /// The number of the witness of its type.
     pub ty: usize,
-    /// Whether it belongs to the work-item, so that writing borrows it.
-    pub is_local: bool,
+    /// Its name, or that of a field, if it belongs to the work-item: writing borrows it.
+    pub local: Option<TokenStream>,
     /// The element that it is a part of.
     part: Option<Part>,
     order: Order,
@@ -90,7 +90,7 @@ impl Lower {
         {
             let (text, ty) = (&variable.name, variable.ty);
             let is_parameter = variable.kind == VariableKind::ArrayParameter;
-            let is_local = self.shared_array(e).is_none();
+            let local = self.shared_array(e).is_none().then(|| quote!(#name));
             let tokens = if is_parameter { quote!(#name) } else { quote_spanned!(name.span()=> &#name) };
             let tree = quote!(E::Var(#text));
             return Ok(Array {
@@ -99,7 +99,7 @@ impl Lower {
                 before: Vec::new(),
                 tree,
                 ty,
-                is_local,
+                local,
                 part: None,
                 order: Order::Fixed,
             });
@@ -117,15 +117,27 @@ impl Lower {
         let watcher = witness(ty, e.span());
         let host = quote_spanned!(e.span()=> &#host);
         let seen = quote_spanned!(e.span()=> #watcher.of(&#seen));
+        Ok(Array { host, witness: seen, before, tree, ty, local: None, part, order })
+    }
+
+    /// The array whose element is written: a variable, or a field of one. Any other is a value. The host would write to a copy of it,
+    /// and C++ to the variable that it comes from.
+    pub(super) fn stored(&mut self, e: &Expr) -> syn::Result<Array> {
+        if let Expr::Path(_) = e {
+            return self.array(e);
+        }
+        let (tokens, tree, _) = self.place(e)?;
+        let ty = self.watch(e.span());
+        let watcher = witness(ty, e.span());
         Ok(Array {
-            host,
-            witness: seen,
-            before,
+            host: quote_spanned!(e.span()=> &#tokens),
+            witness: quote_spanned!(e.span()=> #watcher.of(&#tokens)),
+            before: Vec::new(),
             tree,
             ty,
-            is_local: matches!(e, Expr::Field(_)),
-            part,
-            order,
+            local: Some(tokens),
+            part: None,
+            order: Order::Reads,
         })
     }
 
@@ -200,6 +212,7 @@ impl Lower {
                 before.push(quote!(S::Do(&#tree)));
                 Ok(Code { host: quote!(let _ = #host;), witness: quote!(let _ = #witness;), tree: before })
             }
+            Expr::Tuple(tuple) => error(tuple, "write one assignment for each variable"),
             place => {
                 let (tokens, tree, later) = self.place(place)?;
                 let Value { host, mut witness, mut before, tree: value, .. } =
@@ -255,12 +268,17 @@ impl Lower {
                 Ok((path.to_token_stream(), quote!(E::Var(#text)), later.then_some(variable.ty)))
             }
             Expr::Field(field) => {
+                if let Expr::Path(path) = &*field.base
+                    && path.path.get_ident().and_then(|name| self.names.find(name)).is_none()
+                {
+                    // Of a constant, Rust would change a copy.
+                    return error(path, "a kernel assigns to fields of its own variables only");
+                }
                 let (tokens, tree, _) = self.place(&field.base)?;
                 let (member, name) = (&field.member, member_name(&field.member));
                 Ok((quote!(#tokens.#member), quote!(E::Field(&#tree, #name)), None))
             }
             Expr::Paren(inner) => self.place(&inner.expr),
-            Expr::Tuple(_) => error(e, "write one assignment for each variable"),
             e => error(e, "a kernel cannot assign to this"),
         }
     }
@@ -275,7 +293,7 @@ impl Lower {
     ) -> syn::Result<Code> {
         let right_span = value.span();
         let right = (self.expression(value)?, right_span);
-        let array = self.array(&index.expr)?;
+        let array = self.stored(&index.expr)?;
         let (positions, write) = self.position(&index.index)?;
         let mut values = vec![right];
         values.extend(positions);
@@ -284,7 +302,7 @@ impl Lower {
         before.extend(self.in_order(&mut values));
         // The call borrows a local array: expressions that read it come before. What a value changes, the index sees.
         let acts = order_of(&values) == Order::Acts || has_statements;
-        let reads = array.is_local && order_of(&values) != Order::Fixed;
+        let reads = array.local.is_some() && order_of(&values) != Order::Fixed;
         let Some(((value, _), positions)) = values.split_first() else {
             return error(index, "nothing to store");
         };
@@ -296,7 +314,7 @@ impl Lower {
         let Some((text, op)) = with else {
             let forms = [(&array.host, &at.host, &value.host), (&array.witness, &at.witness, &value.witness)];
             let [host, seen] = forms.map(|(array_form, at, value)| {
-                let (function, array) = storing(index, array_form, array.is_local);
+                let (function, array) = storing(index, array_form, &array.local);
                 match (acts, reads) {
                     (_, true) => quote_spanned!(span=> {
                         let #kept = #value;
@@ -311,7 +329,7 @@ impl Lower {
             });
             before.push(quote!(S::Assign(&#place, &#value_tree)));
             // The witness of the array has seen it where it is read only.
-            let look = array.is_local.then_some(&array.witness).into_iter();
+            let look = array.local.as_ref().map(|_| &array.witness).into_iter();
             let witness = quote_spanned!(index.span()=> #(let _ = #look;)* #seen);
             return Ok(Code { host, witness, tree: before });
         };
@@ -322,7 +340,7 @@ impl Lower {
                           at: &TokenStream,
                           value: &TokenStream,
                           see: Option<TokenStream>| {
-            let (function, target) = storing(index, array_form, array.is_local);
+            let (function, target) = storing(index, array_form, &array.local);
             let old = old(array_form);
             let new = match see {
                 None => quote_spanned!(op.span()=> #old #op #kept),
@@ -359,12 +377,17 @@ fn element(index: &ExprIndex, array: &TokenStream, at: &TokenStream) -> TokenStr
 }
 
 /// The function that writes an element, and the array as it takes it.
-fn storing(index: &ExprIndex, array: &TokenStream, is_local: bool) -> (TokenStream, TokenStream) {
+fn storing(
+    index: &ExprIndex,
+    array: &TokenStream,
+    local: &Option<TokenStream>,
+) -> (TokenStream, TokenStream) {
     let span = index.span();
-    if is_local {
-        let base = &index.expr;
-        (quote_spanned!(span=> __gpumem::StoreLocal::store_local), quote_spanned!(base.span()=> &mut #base))
-    } else {
-        (quote_spanned!(span=> __gpumem::Store::store), array.clone())
+    match local {
+        Some(place) => (
+            quote_spanned!(span=> __gpumem::StoreLocal::store_local),
+            quote_spanned!(index.expr.span()=> &mut #place),
+        ),
+        None => (quote_spanned!(span=> __gpumem::Store::store), array.clone()),
     }
 }

@@ -83,12 +83,21 @@ fn steps(e: &Expr) -> Option<(&ExprIndex, Vec<Step<'_>>)> {
     let (root, mut all) = match steps(base) {
         Some(found) => found,
         None => match (e, base) {
-            (Expr::Index(root), Expr::Path(_)) => return Some((root, Vec::new())),
+            (Expr::Index(root), base) if is_variable(base) => return Some((root, Vec::new())),
             _ => return None,
         },
     };
     all.push(step);
     Some((root, all))
+}
+
+/// Tells whether an expression is a name, or a field of one.
+fn is_variable(e: &Expr) -> bool {
+    match e {
+        Expr::Path(_) => true,
+        Expr::Field(field) => is_variable(&field.base),
+        _ => false,
+    }
 }
 
 impl Lower {
@@ -104,7 +113,7 @@ impl Lower {
             return Ok(None);
         };
         let right = (self.expression(value)?, value.span());
-        let array = self.array(&root.expr)?;
+        let array = self.stored(&root.expr)?;
         let (positions, write) = self.position(&root.index)?;
         let count = 1 + positions.len();
         let mut values = vec![right];
@@ -158,16 +167,16 @@ impl Lower {
         }
         let number = self.watch(span);
         let watcher = witness(number, span);
-        let (array_host, array_seen, base) = (&array.host, &array.witness, &root.expr);
+        let (array_host, array_seen) = (&array.host, &array.witness);
         let (at_host, at_seen, host_value, seen_value) = (&at.host, &at.witness, &value.host, &value.witness);
         let whole = whole(&pointer);
         let part = quote_spanned!(span=> |#pointer| &mut #whole #path);
         let old = quote_spanned!(span=> __gpumem::Load::load_part(#array_host, #at_name, #part));
-        let store = match array.is_local {
-            true => {
+        let store = match &array.local {
+            Some(base) => {
                 quote_spanned!(span=> __gpumem::StoreLocal::store_local_part(&mut #base, #at_name, #part, #new))
             }
-            false => quote_spanned!(span=> __gpumem::Store::store_part(#array_host, #at_name, #part, #new)),
+            None => quote_spanned!(span=> __gpumem::Store::store_part(#array_host, #at_name, #part, #new)),
         };
         let compute = match with {
             None => quote!(#kept),
@@ -180,11 +189,11 @@ impl Lower {
             let #new = #compute;
             #store
         };);
-        let store_whole = match array.is_local {
-            true => {
+        let store_whole = match &array.local {
+            Some(base) => {
                 quote_spanned!(root.span()=> __gpumem::StoreLocal::store_local(&mut #base, #at_name, #element))
             }
-            false => quote_spanned!(root.span()=> __gpumem::Store::store(#array_seen, #at_name, #element)),
+            None => quote_spanned!(root.span()=> __gpumem::Store::store(#array_seen, #at_name, #element)),
         };
         let change = match with {
             None => quote_spanned!(span=> #element #path = #kept;),

@@ -277,6 +277,28 @@ pub(crate) fn in_tuples(out: SliceMut<i64>) {
     out[i] = pair.1[0] + pair.1[1];
 }
 
+/// The same in an array of tuples that a tuple has, with an index that changes something.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn in_tuples_of_tuples(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let (mut pair, mut n) = ((i as i64, [(1i64, [2i64, 3]); 2]), 0);
+    let mut rows = (0u8, [[i as i64; 2]; 2]);
+    pair.1[{
+        n += 1;
+        n
+    }]
+    .1[n - 1] += 10;
+    pair.1[i % 2].0 = 7;
+    rows.1[1][0] *= 3;
+    let (first, second) = (pair.1[0], pair.1[1]);
+    out[i] = first.0
+        + second.0 * 10
+        + second.1[0] * 100
+        + first.1[0] * 10_000
+        + n as i64 * 100_000
+        + rows.1[1][0] * 1_000_000;
+}
+
 /// Names that are macros, words and functions in C++, and that differ by what C++ has no letters for.
 #[derive(Clone, Copy, gpumem::DeviceRecord)]
 #[repr(C)]
@@ -549,6 +571,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
         (methods(), |_| 48),
         (in_order(), |i| i * 1000 + i + 11 + (i + 10) * 1_000_000 + 6 + i + 15),
         (in_tuples(), |i| 4 + i * 2),
+        (in_tuples_of_tuples(), |i| if i % 2 == 0 { 17 } else { 71 } + 121_200 + i * 3_000_000),
         (names_of_cpp(), |i| {
             let called = STEPS[i as usize % 3] + i;
             called + i * 2 + 6 + 15 + 28 + 55 + 78 + 119 + 152 + 207 + 319 + 9 + 1 + 10
