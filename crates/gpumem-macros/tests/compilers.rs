@@ -131,6 +131,15 @@ fn loops_have_a_way_out_that_may_have_no_end() {
     assert!(!has_one(subset::endless::ending()));
 }
 
+/// NVIDIA's operations on floats give one NaN for all.
+#[test]
+fn a_negation_of_a_half_changes_one_bit() {
+    let Some(compiler) = Compiler::load(Flavour::Nvrtc) else { return };
+    let text = subset::meanings::signs_of_halves().portable_text(32, false).unwrap();
+    let code = String::from_utf8(compiler.compile(&text, "compute_90").unwrap()).unwrap();
+    assert!(code.contains("xor.b16") && !code.contains("neg.f32"), "{code}");
+}
+
 /// A compiler that takes them for ended leaves no jump, and no check of what the loop says.
 #[test]
 fn loops_stay_that_do_not_end() {

@@ -285,13 +285,18 @@ GPUMEM_DEVICE double round(double x) { return ::copysign(::round(x), x); }
 GPUMEM_SIGNS(float, ::copysignf) GPUMEM_SIGNS(double, ::copysign)
 #undef GPUMEM_SIGNS
 
-// Half precision: each operation in float, rounded. The sign is that of the bits, which the conversion of a NaN loses.
+// Half precision: each operation in float, rounded. The sign is that of the bits, which the conversion of a NaN loses: a negation
+// changes no other bit.
 #define GPUMEM_HALF(T)                                                                        \
     GPUMEM_DEVICE T add(T a, T b) { return T((float)a + (float)b); }                          \
     GPUMEM_DEVICE T sub(T a, T b) { return T((float)a - (float)b); }                          \
     GPUMEM_DEVICE T mul(T a, T b) { return T((float)a * (float)b); }                          \
     GPUMEM_DEVICE T div(T a, T b) { return T((float)a / (float)b); }                          \
     GPUMEM_DEVICE T rem(T a, T b) { return T(rem((float)a, (float)b)); }                      \
+    GPUMEM_DEVICE T neg(T x) {                                                                \
+        x.raw ^= 0x8000;                                                                      \
+        return x;                                                                             \
+    }                                                                                         \
     GPUMEM_DEVICE bool is_sign_negative(T x) { return x.raw >> 15 != 0; }                     \
     GPUMEM_DEVICE bool is_sign_positive(T x) { return x.raw >> 15 == 0; }                     \
     GPUMEM_DEVICE T signum(T x) { return x != x ? x : T(is_sign_negative(x) ? -1.0f : 1.0f); }

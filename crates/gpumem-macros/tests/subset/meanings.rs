@@ -202,7 +202,8 @@ pub(crate) fn signs_of_halves(out: SliceMut<i64>) {
     let nans = nan.signum().is_nan() as i64 + brain.signum().is_nan() as i64;
     let negative = nan.is_sign_negative() as i64 + brain.is_sign_negative() as i64 * 10;
     let positive = zero.is_sign_positive() as i64 + brain.is_sign_positive() as i64 * 10;
-    out[global_id(0)] = signs + nans * 100 + negative * 1000 + positive * 100_000;
+    let negated = (-nan).to_bits() as i64 * 65536 + (-brain).to_bits() as i64;
+    out[global_id(0)] = signs + nans * 100 + negative * 1000 + positive * 100_000 + negated * 10_000_000;
 }
 
 /// Halves of doubles, which are rounded to `f32` before: here up to the middle of two halves.
@@ -561,7 +562,10 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             listed + made * 1000 + n * 1_000_000 - 1 + n * 100_000_000
         }),
         (least_numbers(), |_| 111 + (128 + 1000) * 1000 - (128 + 32768) * 10 - 5 + 1),
-        (signs_of_halves(), |i| if i % 2 == 0 { 11 + 200 + 1_100_000 } else { -11 + 200 + 11_000 }),
+        (signs_of_halves(), |i| match i % 2 {
+            0 => 11 + 200 + 1_100_000 + (0xfe00 * 65536 + 0xffc0) * 10_000_000,
+            _ => -11 + 200 + 11_000 + (0x7e00 * 65536 + 0x7fc0) * 10_000_000,
+        }),
         (halves_of_doubles(), |_| 0x3c02 * 65536 + 0x3f82),
         (signed_literals(), |i| match i - 20 {
             -9 => 1,

@@ -111,7 +111,6 @@ impl Body<'_> {
             E::Compare(operator, a, b) => format!("{} {operator} {}", self.operand(a), self.operand(b)),
             E::Negate(ty, a) => match (self.type_at(*ty).form, a) {
                 (Form::Float, _) => format!("-{}", self.operand(a)),
-                (Form::Half, _) => format!("{}(-(float){})", self.type_at(*ty).name, self.operand(a)),
                 (Form::Complex, _) => format!("rust::negated({})", self.expression(a)),
                 (_, E::Literal(digits, _)) => literal(digits, &self.type_at(*ty).name, true),
                 _ => format!("rust::neg({})", self.expression(a)),
