@@ -73,7 +73,7 @@ template <class T> GPUMEM_DEVICE T sub(T a, T b) {
 // A factor. Where AMD's compiler knows that both have the upper bits of a signed number of 24 bits, it multiplies in as many, also where
 // the 64 bits of the product are those of numbers without signs. Of the result of an `asm` it knows nothing.
 template <class T> GPUMEM_DEVICE T factor(T a) {
-#if GPUMEM_AMD
+#ifdef __AMDGCN__
     const bool is_short = sizeof(T) == 8 && (u64)a >> 32 == 0, is_small = (u64)a >> 31 == 0;
     u32 low = (u32)a;
     if (__builtin_constant_p(is_short) && is_short && !(__builtin_constant_p(is_small) && is_small)) {
@@ -94,7 +94,7 @@ template <class T> GPUMEM_DEVICE bool divides(T a, T b) {
 // An operand of a division. AMD's compiler counts the equal upper bits of both, and divides in fewer bits where there are many: in 32, and
 // then in 24. It does so without signs, too, where those bits may be ones. Of the result of an `asm` it knows none.
 template <class T> GPUMEM_DEVICE T operand(T a) {
-#if GPUMEM_AMD
+#ifdef __AMDGCN__
     const bool is_small = limits<T>::is_signed || (u64)a >> 31 == 0, is_short = (u64)a >> 32 == 0;
     u32 low = (u32)a;
     if (__builtin_constant_p(is_small) && is_small) return a;

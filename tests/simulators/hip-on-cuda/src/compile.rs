@@ -268,7 +268,7 @@ mod tests {
         let mut program = Program::new(c"", None, Vec::new());
         assert_eq!(program.compile(&[]), Err(hiprtcResult::INTERNAL_ERROR));
         let log = CStr::from_bytes_with_nul(program.log()).unwrap().to_str().unwrap();
-        assert!(log.starts_with("hip-on-cuda: libnvrtc.so.13"), "{log}");
+        assert!(log.starts_with("hip-on-cuda: ") && log.contains(" is not found"), "{log}");
         assert_eq!(program.lowered(c"f<1>"), Err(hiprtcResult::NO_LOWERED_NAMES_BEFORE_COMPILATION));
         assert!(program.code().is_empty());
     }

@@ -217,8 +217,13 @@ impl DriverApi {
 }
 
 impl NvrtcApi {
-    /// Loads NVRTC, from the library path or from where toolkits put it, or says why that cannot be.
+    /// Loads NVRTC, from the library path or from where toolkits put it, or says why that cannot be. `GPUMEM_NVRTC` names the only
+    /// one that is wanted.
     pub(crate) fn load() -> Result<Self, String> {
+        if let Ok(name) = env::var("GPUMEM_NVRTC") {
+            // SAFETY: a library of this name is NVRTC.
+            return load(&[name], |library| unsafe { Self::resolve(library) });
+        }
         let mut names: Vec<String> =
             ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"].map(str::to_owned).into();
         let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| env::var(name).ok());
