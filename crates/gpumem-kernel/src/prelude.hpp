@@ -259,10 +259,18 @@ GPUMEM_DEVICE u32 dynamic_shared_bytes() {
 #endif
 }
 
-// A packed array as one row of elements.
+namespace detail {
+template <class A, class B> struct same;
+template <class A> struct same<A, A> { typedef A type; };
+}  // namespace detail
+
+// A packed array as one row of elements. One that is written stands for one that is read.
 template <class T> struct slice {
     T* data;
     u64 length;
+    template <class U, class = typename detail::same<const T, U>::type> GPUMEM_DEVICE operator slice<U>() const {
+        return slice<U>{data, length};
+    }
     GPUMEM_DEVICE u64 size() const { return length; }
     GPUMEM_DEVICE T& operator[](u64 index) const {
         detail::in_bounds(index, length);
@@ -275,6 +283,14 @@ template <class T, int N> struct view {
     T* data;
     u64 extents[N];
     i64 strides[N];
+    template <class U, class = typename detail::same<const T, U>::type> GPUMEM_DEVICE operator view<U, N>() const {
+        view<U, N> read = {data, {}, {}};
+        for (int axis = 0; axis < N; ++axis) {
+            read.extents[axis] = extents[axis];
+            read.strides[axis] = strides[axis];
+        }
+        return read;
+    }
     GPUMEM_DEVICE u64 extent(int axis) const { return axis < N ? extents[axis] : 1; }
     template <class... Indices> GPUMEM_DEVICE T& operator()(Indices... indices) const {
         static_assert(sizeof...(Indices) == N, "one index for each axis");
@@ -290,6 +306,9 @@ template <class T, int N> struct view {
 };
 template <class T> struct view<T, 0> {
     T* data;
+    template <class U, class = typename detail::same<const T, U>::type> GPUMEM_DEVICE operator view<U, 0>() const {
+        return view<U, 0>{data};
+    }
     GPUMEM_DEVICE u64 extent(int) const { return 1; }
     GPUMEM_DEVICE T& operator()() const { return *data; }
 };

@@ -79,6 +79,7 @@ fn all() -> Vec<Text> {
         text(halves::<f16>()),
         text(halves::<bf16>()),
         text(waves()),
+        text(read_views()),
         text(own::scale::<f32>()),
         text(own::scale::<i64>()),
         text(own::mark()),

@@ -310,6 +310,18 @@ fn casts_are_those_of_rust() {
 }
 
 #[test]
+fn functions_read_arrays_that_are_written() {
+    if !has_compiler() {
+        return;
+    }
+    let (kernel, pairs) = (operators::read_views(), pairs(&i64::edges()));
+    let (out, bits) = on_processor(&kernel, &pairs, [4, 1]);
+    let (host, host_bits) = on_host(&kernel, &pairs, [4, 1]);
+    same(&out, &host, |n| n, &pairs);
+    same(&bits, &host_bits, |n| n, &pairs);
+}
+
+#[test]
 fn functions_enums_and_complex_numbers_are_those_of_rust() {
     if !has_compiler() {
         return;

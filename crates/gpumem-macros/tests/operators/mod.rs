@@ -296,6 +296,29 @@ pub(crate) fn halves<T: Half>(a: Slice<T>, b: Slice<T>, out: ViewMut<T, 2>, wide
     wide[i] = x.to_f32();
 }
 
+#[gpumem::device]
+fn column(all: View<i64, 2>, i: usize) -> i64 {
+    (all[[0, i]] ^ all[[1, i]] >> 1) ^ (all.extent(0) * 1000 + all.extent(1)) as i64
+}
+
+#[gpumem::device]
+fn column_of_any(all: ViewMut<i64, 2>, i: usize) -> i64 {
+    column(all, i)
+}
+
+/// Functions that read, of a view that is written.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn read_views(a: Slice<i64>, b: Slice<i64>, out: ViewMut<i64, 2>, bits: ViewMut<u32, 2>) {
+    let i = global_id(0);
+    if i < a.len() {
+        out[[0, i]] = a[i];
+        out[[1, i]] = b[i];
+        out[[2, i]] = column(out, i);
+        out[[3, i]] = column_of_any(out, i) ^ 1;
+        bits[[0, i]] = out[[3, i]] as u32;
+    }
+}
+
 /// All operations of waves, and ids on three axes.
 #[gpumem::kernel(unsafe)]
 pub(crate) fn waves(out: ViewMut<u32, 2>, wide: ViewMut<f64, 1>) {

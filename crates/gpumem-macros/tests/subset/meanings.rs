@@ -258,6 +258,19 @@ fn raised(x: SliceMut<i64>, i: usize) -> [i64; 2] {
     [x[i], x[i] + 1]
 }
 
+#[gpumem::device]
+fn read(x: Slice<i64>, i: usize) -> i64 {
+    x[i] + x.len() as i64
+}
+
+/// A function that reads, of an array that is written.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn read_by_functions(out: SliceMut<i64>) {
+    let i = global_id(0);
+    out[i] = i as i64 * 3;
+    out[i] = read(out, i) - out.len() as i64 + 1;
+}
+
 /// A function that writes, beside what it writes.
 #[gpumem::kernel(unsafe)]
 pub(crate) fn in_order(out: SliceMut<i64>) {
@@ -573,6 +586,7 @@ pub(crate) fn pairs() -> Vec<(gpumem::kernel::KernelDef<super::Integers>, fn(i64
             _ => 5 + i,
         }),
         (methods(), |_| 48),
+        (read_by_functions(), |i| i * 3 + 1),
         (in_order(), |i| i * 1000 + i + 11 + (i + 10) * 1_000_000 + 6 + i + 15),
         (in_tuples(), |i| 4 + i * 2),
         (in_tuples_of_tuples(), |i| if i % 2 == 0 { 17 } else { 71 } + 121_200 + i * 3_000_000),
