@@ -60,4 +60,4 @@ impl<T: Element, const N: usize, const LEN: usize> Local<T, N, LEN> {
 /// The local array of a kernel written in Rust: `local::<f32>([4, 4])`. The extents of its `N` axes are those of the
 /// nested Rust array that it holds, so that they may be constant parameters of a generic kernel.
 #[derive(Debug, Clone, Copy)]
-pub struct LocalArray<A, const N: usize>(pub A);
+pub struct LocalArray<A, const N: usize>(pub(crate) A);
