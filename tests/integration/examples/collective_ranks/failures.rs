@@ -128,7 +128,8 @@ pub(crate) fn flood(rank: &Rank) {
             let took = begin.elapsed();
             rank.say(&format!("of ranks: {of_ranks}, calls: {enqueued:?}; wait: {waited:?}; after {took:?}"));
             assert!(enqueued.is_err() || waited.is_err());
-            assert!(took < deadline + Duration::from_secs(10), "{took:?}");
+            // The library ends a thousand operations one after the other.
+            assert!(took < Duration::from_secs(if of_ranks { 60 } else { 10 }), "{took:?}");
             assert!(matches!(comm.failure().unwrap().cause, CollectiveCause::Timeout { .. }));
             failure_of(array.copy_to_host());
             drop(comm);
