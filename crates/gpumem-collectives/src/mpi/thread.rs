@@ -407,17 +407,17 @@ impl Engine {
         Ok(comm)
     }
 
-    /// Makes the communicator of a part: on a thread of its own if it may call the library, because that waits for
-    /// other ranks.
+    /// Makes the communicator of a part, on a thread of its own: that waits for other ranks, and this thread keeps all deadlines.
     fn begin_part(&mut self, parting: Parting) {
+        if !self.is_multiple {
+            let why = "a split needs MPI_THREAD_MULTIPLE, which this MPI does not provide".to_owned();
+            return parting.operation.answer(Err(CollectiveCause::Library { why }));
+        }
         let (mpi, inbox, raw) = (self.mpi, self.inbox.clone(), parting.operation.comm.raw);
         let make = move || {
             let made = split::make(mpi, raw, &parting.ranks, parting.tag);
             inbox.push(Message::Made(parting, made));
         };
-        if !self.is_multiple {
-            return make();
-        }
         self.splitting.retain(|thread| !thread.is_finished());
         match thread::Builder::new().name("gpumem:split".to_owned()).spawn(make) {
             Ok(thread) => self.splitting.push(thread),
