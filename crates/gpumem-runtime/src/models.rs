@@ -103,13 +103,14 @@ pub fn abort<B: Backend>(stream: &Stream<B>) {
     timeline.context.note_aborted(timeline, 1, &error);
 }
 
-/// How all work of the stream has ended, which is done.
+/// How the last work of the stream has ended, which is done.
 ///
 /// # Errors
-/// Returns its first failure.
+/// Returns its failure.
 pub fn outcome<B: Backend>(stream: &Stream<B>) -> Result<()> {
     let timeline = stream.timeline();
-    timeline.check_submissions(1..=timeline.last_submission())
+    let last = timeline.last_submission();
+    timeline.check_submissions(last..=last)
 }
 
 /// Lends the stream to `enqueue`, as `raw_scope` does: waits before, and notes the uses afterwards. The enqueued work

@@ -7,15 +7,16 @@ use crate::{
 };
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-/// Whether work of the process has been aborted, ever: what the log of memory then looks for costs all others one load.
-static HAS_ABORTED: AtomicBool = AtomicBool::new(false);
+/// Whether work of the process has been aborted, ever: what the log of memory then looks for costs all others one load. Set from the
+/// beginning in a model, whose executions must not differ.
+static HAS_ABORTED: AtomicBool = AtomicBool::new(cfg!(loom));
 
 /// Most failures of streams that are gone which are kept. Those beyond are counted.
 const LEFT_FAILURES: usize = 16;
@@ -136,26 +137,38 @@ impl<B: Backend> DeviceContext<B> {
     /// and so has all pending work that may depend on it: later work of its stream, and that of streams that have waited for it, also
     /// of other devices.
     pub fn note_aborted(self: &Arc<Self>, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
-        let mut failed: Vec<(Arc<Timeline<B>>, u64)> = Vec::new();
-        let mut next = Some((timeline.clone(), submission));
-        while let Some((timeline, first)) = next {
-            // Before the failure can be found: who finds it has to look for it.
-            HAS_ABORTED.store(true, Ordering::Release);
-            timeline.fail_from(first, error);
-            failed.push((timeline, first));
-            // Streams that have waited for these. Searched for only now: one that waits later finds the failure, and so does one that is
-            // not there yet.
-            let all = self.with_dependents().into_iter().flat_map(|context| context.timelines());
-            next = all.into_iter().find_map(|other| {
-                let is_new = !failed.iter().any(|(known, _)| known.id() == other.id());
+        // Before the failures can be found: who finds one has to look for it.
+        HAS_ABORTED.store(true, Ordering::Release);
+        let next = timeline.fail_from(submission, error);
+        // Each with its first submission, in the order in which they were noted.
+        let mut failures = vec![(timeline.clone(), submission)];
+        // Of each timeline, by its number: how many of the failures it was compared with, and what would fail next.
+        let mut seen = BTreeMap::from([(timeline.id(), (1, Some(next)))]);
+        loop {
+            let before = failures.len();
+            // Searched for only now: a stream that waits later finds the failures, and so does one that is not there yet.
+            for other in self.with_dependents().into_iter().flat_map(|context| context.timelines()) {
+                let (compared, next) = seen.entry(other.id()).or_default();
                 // From its first pending work on: which of it waited is not kept.
                 let first_pending = other.first_pending();
-                let depends = is_new && {
+                let depends = {
                     let waits = other.waits_so_far();
-                    failed.iter().any(|(of, from)| waits.may_depend_on(of.id(), *from, first_pending))
+                    failures.iter().skip(*compared).any(|(of, from)| {
+                        of.id() != other.id() && waits.may_depend_on(of.id(), *from, first_pending)
+                    })
                 };
-                depends.then_some((other, first_pending))
-            });
+                *compared = failures.len();
+                if depends {
+                    let first = next.unwrap_or(first_pending);
+                    let after = other.fail_from(first, error);
+                    *next = Some(after);
+                    // Also one that has failed before: work that came meanwhile may use what another one fails to write.
+                    failures.extend((after > first).then_some((other, first)));
+                }
+            }
+            if failures.len() == before {
+                break;
+            }
         }
     }
 

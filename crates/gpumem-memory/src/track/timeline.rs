@@ -155,15 +155,15 @@ impl<B: Backend> Timeline<B> {
         queue.submission
     }
 
-    /// Notes that all work from a submission on has failed, and that which is submitted meanwhile.
+    /// Notes that all work from a submission on has failed, and that which is submitted meanwhile. Returns the next submission.
     #[cold]
-    pub(super) fn fail_from(&self, first: u64, error: &Error) {
+    pub(super) fn fail_from(&self, first: u64, error: &Error) -> u64 {
         let mut next = first;
         loop {
             // AcqRel: with `give_out`. What is submitted after the last turn finds the failure.
             let last = self.given_out.fetch_add(0, Ordering::AcqRel);
             if next > last {
-                return;
+                return next;
             }
             self.failed.note(next..=last, error, false);
             next = last + 1;
@@ -194,10 +194,10 @@ impl<B: Backend> Timeline<B> {
         self.waits.lock()
     }
 
-    /// The last submission index given out.
+    /// The last submission index given out; 0 in a forked child, where none of that work can be waited for.
     pub fn last_submission(&self) -> u64 {
         // Acquire: the waits of that work have been noted.
-        self.given_out.load(Ordering::Acquire)
+        if self.context.origin.is_valid() { self.given_out.load(Ordering::Acquire) } else { 0 }
     }
 
     /// The first submission that is not known to be done.
@@ -505,6 +505,11 @@ impl<B: Backend> Timeline<B> {
             self.context.errors.push(error.in_operation("drop of a stream"));
         }
         (raw, is_kept)
+    }
+
+    /// Returns whether the work is known to be over: done, or ended by a reset.
+    pub fn is_over(&self, submission: u64) -> bool {
+        self.is_complete(submission) || self.is_stale()
     }
 
     /// Returns whether the work is known to be done.

@@ -114,11 +114,14 @@ pub struct Lab {
 impl Lab {
     pub fn device(progress: Progress) -> Device {
         static ORDINAL: AtomicUsize = AtomicUsize::new(0);
-        let record = Mutex::new(CallRecord { next_address: 64, ..CallRecord::default() });
+        // A new device for each execution, so that one never finds the last one's still open, with addresses of its own: poison is found
+        // by them.
+        let ordinal = ORDINAL.fetch_add(1, Ordering::Relaxed);
+        let next_address = 64 + ((ordinal as u64) << 16);
+        let record = Mutex::new(CallRecord { next_address, ..CallRecord::default() });
         let info = DeviceInfo {
             backend: Mock::NAME,
-            // A new device for each execution, so that one never finds the last one's still open.
-            ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
+            ordinal,
             name: String::new(),
             uuid: None,
             pci: None,

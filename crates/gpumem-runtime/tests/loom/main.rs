@@ -323,6 +323,26 @@ fn work_that_is_submitted_during_an_abort_fails() {
     }
 }
 
+/// As above, on the stream that is aborted, of what another stream has made from its work.
+#[test]
+fn work_that_comes_back_to_an_aborted_stream_fails() {
+    model(|device| {
+        let (first, second) = (stream(device), stream(device));
+        let [a, b, c] = [(); 3].map(|()| memory(device));
+        write(&first, &a);
+        copy(&second, &a, &b);
+        let (source, destination) = (at(&b, &ALL), at(&c, &ALL));
+        let aborted = first.clone();
+        let other = thread::spawn(move || abort(&aborted));
+        let submitted = submit(&first, &[(&b, ALL, false), (&c, ALL, true)], |raw| {
+            raw.touch(source, false)?;
+            raw.touch(destination, true)
+        });
+        other.join().unwrap();
+        assert!(submitted.is_err() || outcome(&first).is_err());
+    });
+}
+
 /// Streams take turns on two halves of a block, so that spent uses come back to life while others look.
 #[test]
 fn two_streams_alternate_on_both_halves() {
