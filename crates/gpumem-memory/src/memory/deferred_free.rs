@@ -52,6 +52,11 @@ impl<B: Backend> DeferredFree<B> {
         }
     }
 
+    /// Whether it has an owner that is not the library.
+    pub(super) fn is_foreign(&self) -> bool {
+        matches!(self, DeferredFree::Foreign { .. } | DeferredFree::ForeignStream { .. })
+    }
+
     pub(super) fn uses(&self) -> Option<&PendingAccesses<B>> {
         match self {
             DeferredFree::Memory { block, .. } => Some(block.uses()),

@@ -264,8 +264,7 @@ impl<B: Backend> DeferredFrees<B> {
         };
         // The lock is not held while the driver works: others may go on dropping.
         for pending in taken {
-            let (is_owned, generation) =
-                (matches!(*pending.item, DeferredFree::Foreign { .. }), pending.generation);
+            let (is_owned, generation) = (pending.item.is_foreign(), pending.generation);
             let bytes = pending.item.driver_bytes();
             match give_back(core, pending, wait) {
                 FreeOutcome::Done(result) => {
@@ -357,8 +356,7 @@ fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: b
 
 fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
     let Pending { item, generation } = pending;
-    let is_foreign = matches!(*item, DeferredFree::Foreign { .. } | DeferredFree::ForeignStream { .. });
-    if generation != core.generation() && !is_foreign {
+    if generation != core.generation() && !item.is_foreign() {
         // The reset has freed it already. What is foreign is returned to its owner, unless another device still uses it.
         note_lost(core, &item);
         return FreeOutcome::Done(Ok(()));

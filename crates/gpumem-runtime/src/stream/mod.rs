@@ -7,6 +7,7 @@ pub use event::Event;
 use crate::{Completion, Device};
 use gpumem_core::{
     Backend, DriverDevice, EventOptions, NotRecorded, RawStream, Result, StreamKind, StreamOptions,
+    process::DriverUse,
 };
 use gpumem_memory::{
     may_block,
@@ -314,9 +315,16 @@ impl<B: Backend> Drop for Inner<B> {
         let mut uses = PendingAccesses::none();
         uses.add_owned(self.timeline.clone(), self.timeline.last_submission());
         core.deferred_frees.add(DeferredFree::ForeignStream { raw, owner, uses }, self.timeline.generation);
-        // As soon as the last work is done. Where the stream is refused now, the next call that frees memory looks.
-        let core = Arc::downgrade(core);
-        let end = move |_| core.upgrade().into_iter().for_each(|core| core.deferred_frees.free_done(&core));
+        // As soon as the last work is done. Where the stream is refused now, the next call that frees memory looks. The device stays open
+        // until then: what is put back in the queue is freed when it is closed.
+        let device = self.device.outside_recording();
+        let end = move |_| {
+            // The end of the process waits until the driver is left alone.
+            let _in_driver = DriverUse::new();
+            if device.core().check("drop of a stream").is_ok() {
+                device.core().deferred_frees.free_done(device.core());
+            }
+        };
         let _ = self.timeline.when_done("drop of a stream", end);
     }
 }
