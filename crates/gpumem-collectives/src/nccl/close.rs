@@ -21,9 +21,12 @@ impl<B: Backend> Watched for Link<B> {
         // What is known to be done is not late: it is taken out before deadlines are looked at.
         self.prune(&mut state);
         self.find_failure(&mut state);
+        if let Some(handle) = state.to_abort.take() {
+            self.start_abort(&mut state, handle);
+        }
         self.destroy_if_idle(&mut state);
         let is_joining = matches!(state.phase, Phase::Joining) && state.rank.revoked.is_none();
-        let is_active = state.is_active() || is_joining;
+        let is_active = state.is_active() || is_joining || state.to_abort.is_some();
         state.is_watched = is_active;
         drop(state);
         report::tell();

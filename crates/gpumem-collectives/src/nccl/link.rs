@@ -101,7 +101,7 @@ impl<B: Backend> Pending<B> {
 
     /// Whether it is known to have ended well.
     fn is_done(&self) -> bool {
-        self.timeline.is_complete(self.submission) && self.check().is_ok()
+        self.timeline.is_over(self.submission) && self.check().is_ok()
     }
 }
 
@@ -118,6 +118,11 @@ pub(super) struct State<B: Backend> {
     /// When an operation was last seen to be done, or was begun with nothing else under way.
     pub(super) progress: Instant,
     pub(super) is_watched: bool,
+    /// What no thread could be started for: to abort this.
+    pub(super) to_abort: Option<Handle>,
+    pub(super) lacks_thread: bool,
+    /// Whether it was ended because work before its operations had failed.
+    pub(super) is_behind: bool,
     /// Whether a thread asks the driver about the operations.
     pub(super) has_progress_thread: bool,
     /// Since when the driver has not answered.
@@ -230,6 +235,9 @@ impl<B: Backend> State<B> {
             prune_from: MANY,
             progress: Instant::now(),
             is_watched: false,
+            to_abort: None,
+            lacks_thread: false,
+            is_behind: false,
             has_progress_thread: false,
             asking: None,
             not_done: None,

@@ -30,7 +30,7 @@ pub(super) trait Peer: Send + Sync {
     /// Fails what is under way, and all later calls. Never waits.
     fn end(self: Arc<Self>, cause: CollectiveCause);
 
-    /// As [`end`](Self::end), if work under way has failed. Whether that ends it now.
+    /// As [`end`](Self::end), if work under way has failed. Whether that has ended it, and the library holds something for it still.
     fn end_if_failed(self: Arc<Self>) -> bool;
 
     /// Waits until the library holds nothing for it, at most so long.

@@ -57,6 +57,10 @@ impl<B: Backend> Link<B> {
             let first = {
                 // Only to see which is the first: the driver is asked without the lock.
                 let mut state = self.lock();
+                if state.asking.is_some() {
+                    // By another thread, which the driver may keep: that must stay known.
+                    return;
+                }
                 self.prune(&mut state);
                 let first = state.pending.front().map(|first| (first.timeline.clone(), first.submission));
                 state.asking = first.is_some().then(Instant::now);

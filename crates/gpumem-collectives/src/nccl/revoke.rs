@@ -36,9 +36,8 @@ impl<B: Backend> Peer for Link<B> {
         if !self.device.core_by(crate::KEY).origin.is_valid() {
             return false;
         }
-        let was_revoked = state.rank.revoked.is_some();
         self.prune(&mut state);
-        !was_revoked && state.rank.revoked.is_some()
+        state.is_behind && !matches!(state.phase, Phase::Closed)
     }
 
     fn wait_closed(&self, most: Duration) {
@@ -76,22 +75,32 @@ impl<B: Backend> Link<B> {
         }
         if let Phase::Ready(handle) = state.phase {
             state.phase = Phase::Closing;
-            let link = self.clone();
-            let started = thread::Builder::new()
-                .name("gpumem:abort".to_owned())
-                .spawn(move || link.abort_handle(handle));
-            if let Err(error) = started {
-                report::note(format!(
-                    "a communicator cannot be aborted, as no thread could be started: {error}"
-                ));
-            }
+            self.start_abort(state, handle);
         }
         self.changed.notify_all();
+    }
+
+    /// Aborts the library's communicator on a thread of its own. Where there is no thread, the watchdog tries again.
+    pub(super) fn start_abort(self: &Arc<Self>, state: &mut State<B>, handle: Handle) {
+        let link = self.clone();
+        let started =
+            thread::Builder::new().name("gpumem:abort".to_owned()).spawn(move || link.abort_handle(handle));
+        if let Err(error) = started {
+            if !std::mem::replace(&mut state.lacks_thread, true) {
+                report::note(format!(
+                    "a communicator is not aborted before a thread can be started: {error}"
+                ));
+            }
+            state.to_abort = Some(handle);
+            // Nothing new where an operation is under way. Otherwise nothing runs that has to be ended.
+            let _ = self.watch(state);
+        }
     }
 
     /// Forgets operations that are done. One that has failed has given the other ranks what they must not use: it ends the communicator.
     pub(super) fn prune(self: &Arc<Self>, state: &mut State<B>) {
         if let Err(error) = state.prune() {
+            state.is_behind = state.rank.revoked.is_none();
             let why = format!("work of its stream failed: {error}");
             self.revoke_locked(state, CollectiveCause::PeerLost { rank: self.rank, why });
         }
@@ -123,7 +132,10 @@ impl<B: Backend> Link<B> {
     /// Aborts the library's communicator, on a thread that may hang there.
     pub(super) fn abort_handle(&self, Handle(handle): Handle) {
         // What was enqueued behind runs on what an abort leaves, and would give it to other ranks: it ends first.
-        let behind: Vec<_> = all_peers().into_iter().filter(|peer| peer.clone().end_if_failed()).collect();
+        // Whichever thread has found that it failed. Those that are behind themselves do not wait for each other.
+        let mut behind: Vec<_> =
+            all_peers().into_iter().filter(|peer| peer.clone().end_if_failed()).collect();
+        behind.retain(|_| !self.lock().is_behind);
         let began = Instant::now();
         behind.iter().for_each(|peer| peer.wait_closed(BEHIND.saturating_sub(began.elapsed())));
         let (library, began) = (self.library, Instant::now());

@@ -236,11 +236,12 @@ impl<'s, 'a, B: Backend> LentStream<'s, 'a, B> {
         self.admitted.accesses
     }
 
-    /// Notes the uses of the work, which has been enqueued, or part of it. Returns its submission index.
+    /// Notes the uses of the work, which has been enqueued, or part of it. They stay announced until this is dropped. Returns its
+    /// submission index.
     /// Returns the error of the driver, that of a device that has been reset meanwhile, and [`Poisoned`](ErrorKind::Poisoned) if what
     /// the work reads turns out to be. The work has taken place all the same, so what it was to write is poisoned then.
     #[inline]
-    pub fn note(self) -> Result<u64> {
+    pub fn note(&self) -> Result<u64> {
         let noted = self.admitted.enqueue_if(|| Ok(()), |_, _| Ok(()));
         let noted = noted.and_then(|noted| self.admitted.refuse_poisoned_meanwhile().map(|()| noted));
         noted.map(|noted| noted.submission).inspect_err(|error| self.poison(error))

@@ -55,7 +55,7 @@ struct Noting<'a, 'b, B: Backend> {
 
 impl<B: Backend> Drop for Noting<'_, '_, B> {
     fn drop(&mut self) {
-        if let Some(Err(error)) = self.lent.take().map(LentStream::note) {
+        if let Some(Err(error)) = self.lent.take().map(|lent| lent.note()) {
             self.timeline.context.errors.push(error);
         }
     }
@@ -110,7 +110,7 @@ impl<B: Backend> Stream<B> {
         let uses = Uses { accesses: &accesses, submission };
         // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).
         let value = unsafe { with_uses(survives_faults.then_some(&uses as _), || body(parts)) };
-        match noting.lent.take().map(LentStream::note) {
+        match noting.lent.take().map(|lent| lent.note()) {
             Some(Err(error)) => Err(error),
             _ => Ok(value),
         }
