@@ -403,7 +403,8 @@ pub(crate) fn from_dlpack(
     };
     let options = PyDict::new(py);
     if let Some(stream) = &stream {
-        let RawStream(handle) = stream.raw_handle().map_err(raise)?;
+        // As in `Stream.handle`.
+        let RawStream(handle) = py.detach(|| stream.raw_handle()).map_err(raise)?;
         options.set_item("stream", handle)?;
     }
     options.set_item("max_version", (1, 0))?;

@@ -122,8 +122,9 @@ impl Stream {
 
     /// The number by which other libraries know the stream.
     #[getter]
-    fn handle(&self) -> PyResult<u64> {
-        Ok(self.0.raw_handle().map_err(raise)?.0)
+    fn handle(&self, py: Python<'_>) -> PyResult<u64> {
+        // Another thread may be inside the driver with the stream, for as long as that has no room.
+        Ok(py.detach(|| self.0.raw_handle()).map_err(raise)?.0)
     }
 
     /// The device that it belongs to.
@@ -133,8 +134,8 @@ impl Stream {
     }
 
     /// CUDA's stream protocol: version 0 and the handle.
-    fn __cuda_stream__(&self) -> PyResult<(i32, u64)> {
-        Ok((0, self.handle()?))
+    fn __cuda_stream__(&self, py: Python<'_>) -> PyResult<(i32, u64)> {
+        Ok((0, self.handle(py)?))
     }
 
     fn __repr__(&self) -> String {

@@ -1,7 +1,7 @@
 //! How the host learns that work is done, or that it failed.
 
 use super::{
-    Timeline,
+    RecordedEvent, Timeline,
     queue::{WaitTarget, stale},
 };
 use crate::blocking;
@@ -136,6 +136,14 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
+    /// As [`poll`](Self::poll), by an event after the submission, whatever is enqueued meanwhile.
+    pub fn poll_recorded(&self, submission: u64, recorded: &RecordedEvent<B>) -> Result<bool> {
+        if self.is_over(submission) {
+            return Ok(true);
+        }
+        self.conclude(submission, recorded.event().map_or(Ok(true), Event::query))
+    }
+
     /// Draws the conclusion from the driver's answer about `submission`.
     fn conclude(&self, submission: u64, answer: Result<bool>) -> Result<bool> {
         let answer = self.context.note_loss(answer);
@@ -159,6 +167,15 @@ impl<B: Backend> Timeline<B> {
     /// [`synchronize`](Self::synchronize): many callers only need to know that memory is not in use. Needs no event: if none covers
     /// the submission index, it waits for the stream itself.
     pub fn wait_host(&self, submission: u64) -> WaitOutcome {
+        self.wait_by(submission, None)
+    }
+
+    /// As [`wait_host`](Self::wait_host), by an event after the submission, whatever is enqueued meanwhile.
+    pub fn wait_recorded(&self, submission: u64, recorded: &RecordedEvent<B>) -> WaitOutcome {
+        self.wait_by(submission, Some(recorded))
+    }
+
+    fn wait_by(&self, submission: u64, recorded: Option<&RecordedEvent<B>>) -> WaitOutcome {
         if self.is_complete(submission) || self.is_stale() {
             return self.ended_well(submission);
         }
@@ -170,20 +187,22 @@ impl<B: Backend> Timeline<B> {
             return WaitOutcome::unproven(error);
         }
         let begin = self.context.recorder.begin_wait();
-        let (covers, answer) = {
-            // Only to take references: others enqueue while this thread waits.
-            let queue = self.queue.lock();
-            let (last, raw, recorded) =
-                (queue.submission, self.raw_here(&queue), queue.event_for(submission));
-            drop(queue);
-            match (recorded, raw) {
-                (Some(WaitTarget::Event { submission, recorded }), _) => {
-                    (submission, recorded.event().map_or(Ok(()), Event::synchronize))
+        let reached = |recorded: &RecordedEvent<B>| recorded.event().map_or(Ok(()), Event::synchronize);
+        let (covers, answer) = match recorded {
+            Some(recorded) => (submission, reached(recorded)),
+            None => {
+                // Only to take references: others enqueue while this thread waits.
+                let queue = self.queue.lock();
+                let (last, raw, found) =
+                    (queue.submission, self.raw_here(&queue), queue.event_for(submission));
+                drop(queue);
+                match (found, raw) {
+                    (Some(WaitTarget::Event { submission, recorded }), _) => (submission, reached(&recorded)),
+                    (_, Some(raw)) => (last, raw.synchronize()),
+                    // The stream was dropped and its last event could not be made, or it is another one on this thread: only the
+                    // device can tell.
+                    (_, None) => (last, self.context.raw.synchronize()),
                 }
-                (_, Some(raw)) => (last, raw.synchronize()),
-                // The stream was dropped and its last event could not be made, or it is another one on this thread: only the device
-                // can tell.
-                (_, None) => (last, self.context.raw.synchronize()),
             }
         };
         self.context.recorder.end_wait(begin, self.id(), covers);

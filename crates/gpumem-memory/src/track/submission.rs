@@ -247,15 +247,17 @@ impl<B: Backend> Timeline<B> {
         let (covers, recorded) = match theirs.events.has(submission) {
             // Ended without a last event, or another one on this thread.
             false if theirs.raw.is_none() || !of.is_of_this_thread() => return Ok(false),
-            false => of.record(&mut theirs)?,
+            false => of.record(&mut theirs)?.clone(),
             true => match theirs.events.find(submission) {
-                Some(recorded) => recorded,
+                Some(recorded) => recorded.clone(),
                 None => return Ok(false),
             },
         };
-        let waits = self.wait_on(queue, of, *covers, recorded)?;
+        // This stream may have no room for the wait: others go on with that one.
+        drop(theirs);
+        let waits = self.wait_on(queue, of, covers, &recorded)?;
         if waits {
-            self.context.recorder.waited(self.id(), of.id(), *covers);
+            self.context.recorder.waited(self.id(), of.id(), covers);
         }
         Ok(waits)
     }

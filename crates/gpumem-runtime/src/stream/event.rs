@@ -97,7 +97,7 @@ impl<B: Backend> Event<B> {
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, each time.
     pub fn query(&self) -> Result<bool> {
         self.timeline.check_event("query")?;
-        let ended = match self.timeline.poll(self.span.last) {
+        let ended = match self.timeline.poll_recorded(self.span.last, &self.recorded) {
             Ok(true) => self.timeline.outcome(self.span).map(|()| true),
             pending => pending,
         };
@@ -112,7 +112,7 @@ impl<B: Backend> Event<B> {
     pub fn synchronize(&self) -> Result<()> {
         may_block("synchronize")?;
         self.timeline.check_event("synchronize")?;
-        let result = self.timeline.wait_host(self.span.last).result;
+        let result = self.timeline.wait_recorded(self.span.last, &self.recorded).result;
         result
             .and_then(|()| self.timeline.outcome(self.span))
             .map_err(|error| error.in_operation("synchronize"))
