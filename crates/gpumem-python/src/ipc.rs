@@ -4,7 +4,7 @@ use crate::dtype::{each, with_type};
 use crate::{
     device,
     device_array::DeviceNDArray,
-    dtype::hold,
+    dtype::{check_writable, hold},
     element::DType,
     error::{raise, raise_layout},
     kept::Kept,
@@ -108,6 +108,8 @@ impl IpcArrayHandle {
 /// The handle of an array that [`ipc_array`] has made, or of a view of one.
 pub(crate) fn export(array: &Bound<'_, DeviceNDArray>) -> PyResult<IpcArrayHandle> {
     let (py, own) = (array.py(), array.get());
+    // The other process could write it.
+    check_writable(own.read_only)?;
     let data = each!(&own.elements, elements => {
         // SAFETY: the handle keeps the array; the processes agree on its use, which Python has no way to promise.
         py.detach(|| unsafe { elements.ipc_handle() }).map(|shared| shared.to_bytes())

@@ -7,6 +7,7 @@
 use crate::{
     ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray,
     device::{Allocation, exported},
+    frozen,
 };
 use gpumem_core::{
     Backend, DriverDevice, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result,
@@ -129,7 +130,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
     /// processes. Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for an array without elements,
-    /// for memory that is not the device's, and for an array in a pool: the other process would see all that shares
+    /// for memory that is not the device's, for memory that may only be read, and for an array in a pool: the other process would see all that shares
     /// its piece of memory, so make the array with [`Device::ipc_array`]. Returns
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn ipc_handle(&self) -> Result<IpcArrayHandle<S::Elem, D>> {
@@ -142,6 +143,10 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         if self.memory.is_owned() && !self.memory.is_alone() {
             let why =
                 "the array is in a pool, whose other arrays would be shared as well: make it with ipc_array";
+            return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
+        }
+        if self.memory.is_read_only() || frozen::find(self.memory.id()).is_some() {
+            let why = "the memory may only be read, and the other process could write it: share a copy";
             return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         gpumem_memory::may_block(OPERATION)?;

@@ -183,6 +183,11 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
     let empty = device.device_array::<u32, _>(0)?;
     // SAFETY: refused.
     refused(unsafe { empty.ipc_handle() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+    // The other process could write what graphs take for constant.
+    let frozen = device.ipc_array::<u32, _>(LEN)?.freeze().map_err(|(_, error)| error)?;
+    // SAFETY: refused.
+    refused(unsafe { frozen.ipc_handle() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+    drop(frozen);
     // SAFETY: it is never opened.
     match unsafe { array.slice(s![100..;-2])?.ipc_handle() } {
         Ok(shared) => {

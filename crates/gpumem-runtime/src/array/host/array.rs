@@ -34,9 +34,19 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         Ok(Self { memory, layout, marker: PhantomData })
     }
 
-    /// Whether elements lie where ndarray can see them.
-    fn check_elements(core: &DeviceCore<B>, operation: &'static str, layout: &Layout) -> Result<()> {
+    /// Whether ndarray can see the elements where they lie.
+    pub(super) fn check_elements(
+        core: &DeviceCore<B>,
+        operation: &'static str,
+        layout: &Layout,
+    ) -> Result<()> {
         let fail = |error| core.error(operation, error);
+        if layout.item() != size_of::<T>() {
+            return Err(fail(LayoutError::ItemMismatch { found: layout.item(), expected: size_of::<T>() }));
+        }
+        if let Some(expected) = D::NDIM.filter(|axes| *axes != layout.ndim()) {
+            return Err(fail(LayoutError::RankMismatch { found: layout.ndim(), expected }));
+        }
         // ndarray counts strides in elements.
         let size = size_of::<T>().max(1);
         let axes = layout.shape().iter().zip(layout.strides());
@@ -48,8 +58,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         layout.check_alignment(align_of::<T>()).map_err(fail)
     }
 
-    /// An array over the memory of an array of ndarray, which has the layout.
-    pub(super) fn over_ndarray(memory: AllocationRef<B>, layout: Layout) -> Self {
+    /// An array over memory that holds the layout, whose elements [have been checked](Self::check_elements).
+    pub(super) fn over_checked(memory: AllocationRef<B>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 
@@ -70,10 +80,6 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// reaches outside the memory.
     #[doc(hidden)]
     pub unsafe fn detach_as<U: Element>(&self, layout: Layout) -> Result<HostArray<K, U, IxDyn, B>> {
-        if layout.item() != size_of::<U>() {
-            let error = LayoutError::ItemMismatch { found: layout.item(), expected: size_of::<U>() };
-            return Err(self.memory.core().error("detach_as", error));
-        }
         HostArray::over("detach_as", self.memory.clone(), layout)
     }
 
@@ -142,7 +148,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// is lost or was reset, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn view(&self) -> Result<ArrayView<'_, T, D>> {
         self.memory.show_to_host("view", &self.layout.extent(), HostAccess::Read)?;
-        // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`). Work that
+        // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (`check_elements`). Work that
         // writes it is done, and no such work can be enqueued while `self` is borrowed.
         let view = unsafe { view_at(self.first(), self.layout.shape(), self.layout.strides()) };
         view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))

@@ -116,10 +116,9 @@ impl<B: Backend> Device<B> {
         owner: O,
         mapped: bool,
     ) -> Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<O>> {
-        let aligned = layout.check_alignment(align_of::<T>());
-        let checked = self
-            .check_registers(operation, mapped)
-            .and_then(|()| aligned.map_err(|error| self.core().error(operation, error)));
+        let checked = self.check_registers(operation, mapped).and_then(|()| {
+            HostArray::<Registered<'static, K>, T, D, B>::check_elements(self.core(), operation, layout)
+        });
         if let Err(error) = checked {
             return Err(RegisterError { given: owner, error });
         }
@@ -138,7 +137,7 @@ impl<B: Backend> Device<B> {
             }
             Ok(locked) => {
                 let memory = locked.into_allocation(self, options, false);
-                Ok(HostArray::over_ndarray(memory, layout.clone()))
+                Ok(HostArray::over_checked(memory, layout.clone()))
             }
             Err((given, error)) => Err(RegisterError { given, error }),
         }
@@ -201,7 +200,7 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
                 let why = "another object, such as a loan, still holds the memory";
                 let held = || memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
                 let error = error.map_or_else(held, |error| error.in_operation(OPERATION));
-                RegisterError { given: Self::over_ndarray(memory, layout), error }
+                RegisterError { given: Self::over_checked(memory, layout), error }
             },
         )
     }
