@@ -406,11 +406,16 @@ impl Communicator {
 
     /// Gives the communicator up. Raises its last failure.
     fn destroy(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(own) = self.lock().take() else { return Ok(()) };
-        match Arc::try_unwrap(own) {
-            Ok(own) => py.detach(|| own.destroy()).map_err(raise),
-            Err(used) => {
-                *self.lock() = Some(used);
+        // Held until it is known whether another thread uses it: meanwhile it is neither destroyed nor there.
+        let mut held = self.lock();
+        match held.take().map(Arc::try_unwrap) {
+            None => Ok(()),
+            Some(Ok(own)) => {
+                drop(held);
+                py.detach(|| own.destroy()).map_err(raise)
+            }
+            Some(Err(used)) => {
+                *held = Some(used);
                 Err(PyRuntimeError::new_err("another thread calls an operation of the communicator"))
             }
         }

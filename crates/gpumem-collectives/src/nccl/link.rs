@@ -118,9 +118,9 @@ pub(super) struct State<B: Backend> {
     /// When an operation was last seen to be done, or was begun with nothing else under way.
     pub(super) progress: Instant,
     pub(super) is_watched: bool,
-    /// What no thread could be started for: to abort this.
+    /// What is to be aborted once a thread can be started for it, and whether that was reported.
     pub(super) to_abort: Option<Handle>,
-    pub(super) lacks_thread: bool,
+    pub(super) is_late_abort_told: bool,
     /// Whether it was ended because work before its operations had failed.
     pub(super) is_behind: bool,
     /// Whether a thread asks the driver about the operations.
@@ -236,7 +236,7 @@ impl<B: Backend> State<B> {
             progress: Instant::now(),
             is_watched: false,
             to_abort: None,
-            lacks_thread: false,
+            is_late_abort_told: false,
             is_behind: false,
             has_progress_thread: false,
             asking: None,

@@ -53,6 +53,7 @@ impl<B: Backend> Link<B> {
 
     /// Asks the driver about the operations under way, the first one first, and forgets those that are done.
     pub(super) fn ask(self: &Arc<Self>) {
+        let mut last = None;
         loop {
             let first = {
                 // Only to see which is the first: the driver is asked without the lock.
@@ -68,8 +69,10 @@ impl<B: Backend> Link<B> {
             };
             let Some((timeline, submission)) = first else { return };
             let begun = Instant::now();
-            // A question that fails says nothing about the work, or leaves a failure.
-            let is_done = timeline.poll(submission).unwrap_or(false);
+            // A question that fails says nothing about the work, or leaves a failure. The same one twice would be asked for ever.
+            let question = Some((timeline.id(), submission));
+            let is_done = last != question && timeline.poll(submission).unwrap_or(false);
+            last = question;
             // Again only for this.
             let mut state = self.lock();
             state.asking = None;

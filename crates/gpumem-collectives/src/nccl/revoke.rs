@@ -86,7 +86,7 @@ impl<B: Backend> Link<B> {
         let started =
             thread::Builder::new().name("gpumem:abort".to_owned()).spawn(move || link.abort_handle(handle));
         if let Err(error) = started {
-            if !std::mem::replace(&mut state.lacks_thread, true) {
+            if !std::mem::replace(&mut state.is_late_abort_told, true) {
                 report::note(format!(
                     "a communicator is not aborted before a thread can be started: {error}"
                 ));
@@ -135,7 +135,9 @@ impl<B: Backend> Link<B> {
         // Whichever thread has found that it failed. Those that are behind themselves do not wait for each other.
         let mut behind: Vec<_> =
             all_peers().into_iter().filter(|peer| peer.clone().end_if_failed()).collect();
-        behind.retain(|_| !self.lock().is_behind);
+        if self.lock().is_behind {
+            behind.clear();
+        }
         let began = Instant::now();
         behind.iter().for_each(|peer| peer.wait_closed(BEHIND.saturating_sub(began.elapsed())));
         let (library, began) = (self.library, Instant::now());
