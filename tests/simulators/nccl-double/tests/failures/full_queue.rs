@@ -73,23 +73,30 @@ fn a_communicator_is_aborted_while_a_launch_waits_for_room() {
     });
 }
 
-/// A rank of a group waits for the lock of its stream, which a launch holds. The communicator of another rank is aborted meanwhile.
+/// A rank of a group waits for the lock of its stream, which a launch holds. The communicator of another rank is aborted meanwhile: the
+/// library is not called with it.
 #[test]
 fn a_group_takes_no_communicator_before_all_its_streams_wait() {
     let _alone = alone();
     in_time(|| {
-        let all = apart(2, &soon().timeout(Duration::from_secs(600)));
-        let (first, second) = (&all[0], &all[1]);
-        let arrays = || [first, second].map(|(_, stream)| stream.to_device(&[1, 2]).unwrap());
-        let ([mut a, mut b], [_, mut other]) = (arrays(), arrays());
+        // Of a communicator each: the second one is not told of the abort.
+        let [first, second] = [(); 2].map(|()| apart(1, &soon().timeout(Duration::from_secs(600))).remove(0));
+        let array = |rank: &(Comm, Stream)| rank.1.to_device(&[1, 2]).unwrap();
+        let (mut a, mut b, mut other) = (array(&first), array(&second), array(&second));
         let ((go, gone), (entered, inside)) = (mpsc::channel::<()>(), mpsc::channel());
+        let (has_entered, was_entered) = mpsc::channel();
         raw(second.1.device()).script().during("fill", move || {
             entered.send(()).unwrap();
             gone.recv().unwrap();
         });
-        thread::scope(|scope| {
-            scope.spawn(|| second.1.fill(&mut other, 5).unwrap());
+        // Once the group looks at the first stream: all ranks have been checked by then.
+        let launching = second.1.clone();
+        raw(first.1.device()).script().during("record", move || {
+            thread::spawn(move || launching.fill(&mut other, 5).unwrap());
             inside.recv().unwrap();
+            has_entered.send(()).unwrap();
+        });
+        thread::scope(|scope| {
             let group = || {
                 Communicator::group_all(&[(&first.0, &first.1), (&second.0, &second.1)], |ranks| {
                     ranks[0].all_reduce(InPlace, &mut a, Sum)?;
@@ -97,7 +104,8 @@ fn a_group_takes_no_communicator_before_all_its_streams_wait() {
                 })
             };
             let grouped = scope.spawn(group);
-            thread::sleep(Duration::from_millis(300));
+            was_entered.recv().unwrap();
+            thread::sleep(Duration::from_millis(200));
             first.0.abort();
             // Longer than a thread inside the library has to come back.
             thread::sleep(Duration::from_millis(500));
@@ -105,5 +113,7 @@ fn a_group_takes_no_communicator_before_all_its_streams_wait() {
             let told = failed(grouped.join().unwrap());
             assert!(matches!(told.cause, CollectiveCause::Aborted { .. }), "{told}");
         });
+        second.0.on(&second.1).all_reduce(InPlace, &mut b, Sum).unwrap();
+        assert_eq!(b.copy_to_host().unwrap().to_vec(), [1, 2], "the other communicator goes on");
     });
 }
