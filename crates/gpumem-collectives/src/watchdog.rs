@@ -54,6 +54,11 @@ pub(crate) fn watch(shared: Weak<dyn Watched>) -> Result<(), CollectiveCause> {
     Ok(())
 }
 
+/// The time from one look to the next, for a deadline.
+pub(crate) fn period(timeout: Duration) -> Duration {
+    (timeout / LOOKS).clamp(PERIOD[0], PERIOD[1])
+}
+
 fn run() {
     loop {
         let communicators = {
@@ -72,7 +77,7 @@ fn run() {
                     let timeout = shared.timeout();
                     // A look that panics ends neither this thread nor the deadlines.
                     if catch_unwind(AssertUnwindSafe(|| shared.look())).unwrap_or(true) {
-                        period = period.min((timeout / LOOKS).max(PERIOD[0]));
+                        period = period.min(self::period(timeout));
                     } else {
                         idle.push(weak.clone());
                     }

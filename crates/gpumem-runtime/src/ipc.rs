@@ -130,8 +130,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
     /// processes. Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for an array without elements,
-    /// for memory that is not the device's, for memory that may only be read, and for an array in a pool: the other process would see all that shares
-    /// its piece of memory, so make the array with [`Device::ipc_array`]. Returns
+    /// for memory that is not the device's, for memory that may only be read, and for an array in a pool: the other
+    /// process would see all that shares its piece of memory, so make the array with [`Device::ipc_array`]. Returns
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn ipc_handle(&self) -> Result<IpcArrayHandle<S::Elem, D>> {
         const OPERATION: &str = "export";

@@ -120,7 +120,7 @@ pub(super) struct State<B: Backend> {
     pub(super) is_watched: bool,
     /// What is to be aborted once a thread can be started for it, and whether that was reported.
     pub(super) to_abort: Option<Handle>,
-    pub(super) is_late_abort_told: bool,
+    pub(super) reported_no_thread: bool,
     /// Whether it was ended because work before its operations had failed.
     pub(super) is_behind: bool,
     /// Whether a thread asks the driver about the operations.
@@ -236,7 +236,7 @@ impl<B: Backend> State<B> {
             progress: Instant::now(),
             is_watched: false,
             to_abort: None,
-            is_late_abort_told: false,
+            reported_no_thread: false,
             is_behind: false,
             has_progress_thread: false,
             asking: None,

@@ -5,6 +5,7 @@
 //! thread that keeps deadlines does not ask at all: each communicator with operations under way has a thread for that.
 
 use super::{Link, link::State};
+use crate::watchdog;
 use gpumem_core::{Backend, CollectiveCause, process::DriverUse};
 use std::{
     sync::Arc,
@@ -12,10 +13,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Shortest and longest time between two questions.
-const PERIOD: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
-/// Questions in a deadline.
-const QUESTIONS: u32 = 20;
 /// A question that is not answered for so long is answered by no: the driver has no room.
 const UNANSWERED: Duration = Duration::from_secs(1);
 
@@ -26,7 +23,7 @@ impl<B: Backend> Link<B> {
     /// Returns [`Library`](CollectiveCause::Library) if no thread can be started: an operation must not be waited for then.
     pub(super) fn start_progress(self: &Arc<Self>) -> Result<(), CollectiveCause> {
         let link = Arc::downgrade(self);
-        let period = (self.options.timeout / QUESTIONS).clamp(PERIOD[0], PERIOD[1]);
+        let period = watchdog::period(self.options.timeout);
         let ask = move || {
             while let Some(link) = link.upgrade() {
                 let _use = DriverUse::new();

@@ -86,7 +86,7 @@ impl<B: Backend> Link<B> {
         let started =
             thread::Builder::new().name("gpumem:abort".to_owned()).spawn(move || link.abort_handle(handle));
         if let Err(error) = started {
-            if !std::mem::replace(&mut state.is_late_abort_told, true) {
+            if !std::mem::replace(&mut state.reported_no_thread, true) {
                 report::note(format!(
                     "a communicator is not aborted before a thread can be started: {error}"
                 ));

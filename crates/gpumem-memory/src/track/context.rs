@@ -7,16 +7,12 @@ use crate::{
 };
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, process::ProcessGuard};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
-
-/// Whether work of the process has been aborted, ever: what the log of memory then looks for costs all others one load. Set from the
-/// beginning in a model, whose executions must not differ.
-static HAS_ABORTED: AtomicBool = AtomicBool::new(cfg!(loom));
 
 /// Most failures of streams that are gone which are kept. Those beyond are counted.
 const LEFT_FAILURES: usize = 16;
@@ -43,7 +39,7 @@ pub struct DeviceContext<B: Backend> {
     /// The streams that are alive, so that a wait for the device can finish the pending work of each.
     timelines: PlainMutex<Vec<Weak<Timeline<B>>>>,
     /// Other devices whose streams have waited for those of this one.
-    dependents: PlainMutex<Vec<Weak<Self>>>,
+    pub(super) dependents: PlainMutex<Vec<Weak<Self>>>,
     /// Failures of streams that are gone, until a wait for the device tells them.
     left_failures: PlainMutex<LeftFailures>,
     /// See [`unknown_streams`](Self::unknown_streams).
@@ -114,68 +110,6 @@ impl<B: Backend> DeviceContext<B> {
             dependents.retain(|known| known.strong_count() > 0);
             dependents.push(Arc::downgrade(context));
         }
-    }
-
-    /// Returns this device and those that may have work which depends on its own.
-    fn with_dependents(self: &Arc<Self>) -> Vec<Arc<Self>> {
-        let mut all = vec![self.clone()];
-        let mut at = 0;
-        while let Some(context) = all.get(at) {
-            // Collected first: the last reference to a device is not dropped under the lock.
-            let found: Vec<_> = context.dependents.lock().iter().filter_map(Weak::upgrade).collect();
-            for context in found {
-                if !all.iter().any(|known| Arc::ptr_eq(known, &context)) {
-                    all.push(context);
-                }
-            }
-            at += 1;
-        }
-        all
-    }
-
-    /// Notes that the work of `submission` is being aborted, before it is: the driver then reports success for it. It has failed,
-    /// and so has all pending work that may depend on it: later work of its stream, and that of streams that have waited for it, also
-    /// of other devices.
-    pub fn note_aborted(self: &Arc<Self>, timeline: &Arc<Timeline<B>>, submission: u64, error: &Error) {
-        // Before the failures can be found: who finds one has to look for it.
-        HAS_ABORTED.store(true, Ordering::Release);
-        let next = timeline.fail_from(submission, error);
-        // Each with its first submission, in the order in which they were noted.
-        let mut failures = vec![(timeline.clone(), submission)];
-        // Of each timeline, by its number: how many of the failures it was compared with, and what would fail next.
-        let mut seen = BTreeMap::from([(timeline.id(), (1, Some(next)))]);
-        loop {
-            let before = failures.len();
-            // Searched for only now: a stream that waits later finds the failures, and so does one that is not there yet.
-            for other in self.with_dependents().into_iter().flat_map(|context| context.timelines()) {
-                let (compared, next) = seen.entry(other.id()).or_default();
-                // From its first pending work on: which of it waited is not kept.
-                let first_pending = other.first_pending();
-                let depends = {
-                    let waits = other.waits_so_far();
-                    failures.iter().skip(*compared).any(|(of, from)| {
-                        of.id() != other.id() && waits.may_depend_on(of.id(), *from, first_pending)
-                    })
-                };
-                *compared = failures.len();
-                if depends {
-                    let first = next.unwrap_or(first_pending);
-                    let after = other.fail_from(first, error);
-                    *next = Some(after);
-                    // Also one that has failed before: work that came meanwhile may use what another one fails to write.
-                    failures.extend((after > first).then_some((other, first)));
-                }
-            }
-            if failures.len() == before {
-                break;
-            }
-        }
-    }
-
-    /// Whether the driver may call work a success that was aborted.
-    #[inline]
-    pub(super) fn has_aborted() -> bool {
-        HAS_ABORTED.load(Ordering::Acquire)
     }
 
     /// Takes the failures of streams that are gone. One that was only counted looks like the last one kept.

@@ -8,6 +8,7 @@
 //!
 //! `README.md` beside this file has the protocol, the locks, the atomics, and why they suffice.
 
+mod aborted;
 mod access;
 mod access_log;
 mod callbacks;

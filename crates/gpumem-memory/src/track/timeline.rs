@@ -11,7 +11,7 @@ use super::{
     submission::Unordered,
     waits::Waits,
 };
-use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex, ShortMutexGuard};
+use crate::sync::{AtomicU64, Ordering, Rank, ShortMutex};
 use gpumem_core::{
     Backend, DriverDevice, Error, ErrorKind, FailedSubmissions, NotRecorded, RawStream, Result, Stream as _,
     StreamKind,
@@ -44,7 +44,7 @@ pub struct Timeline<B: Backend> {
     /// Submission indexes up to here are known to be done.
     completed: AtomicU64,
     /// The last submission index that was given out. Written under the lock of the queue.
-    given_out: AtomicU64,
+    pub(super) given_out: AtomicU64,
     pub counters: Arc<Counters>,
     // One lock for the index and the driver's call, so that index order is queue order.
     pub(super) queue: ShortMutex<Queue<B>>,
@@ -155,21 +155,6 @@ impl<B: Backend> Timeline<B> {
         queue.submission
     }
 
-    /// Notes that all work from a submission on has failed, and that which is submitted meanwhile. Returns the next submission.
-    #[cold]
-    pub(super) fn fail_from(&self, first: u64, error: &Error) -> u64 {
-        let mut next = first;
-        loop {
-            // AcqRel: with `give_out`. What is submitted after the last turn finds the failure.
-            let last = self.given_out.fetch_add(0, Ordering::AcqRel);
-            if next > last {
-                return next;
-            }
-            self.failed.note(next..=last, error, false);
-            next = last + 1;
-        }
-    }
-
     /// Returns the number of the stream, unique in this process.
     #[inline]
     pub fn id(&self) -> u64 {
@@ -184,14 +169,6 @@ impl<B: Backend> Timeline<B> {
     #[inline]
     pub fn survives_faults(&self) -> bool {
         self.survives_faults
-    }
-
-    /// The waits of all that has been submitted. What is submitted after this call finds the failures that were noted before it.
-    #[cold]
-    pub(super) fn waits_so_far(&self) -> ShortMutexGuard<'_, Waits> {
-        // AcqRel: with `give_out`, as in `fail_from`.
-        self.given_out.fetch_add(0, Ordering::AcqRel);
-        self.waits.lock()
     }
 
     /// The last submission index given out; 0 in a forked child, where none of that work can be waited for.
