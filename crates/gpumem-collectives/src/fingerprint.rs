@@ -20,6 +20,10 @@ const LONGEST: usize = 160;
 const ORDERS: usize = 8;
 /// Bytes without the numbers for each rank.
 const FIXED: usize = 576;
+/// Numbers before those, and before the names.
+const HEAD: usize = 10;
+/// Bytes of a [`summary`](Fingerprint::summary): these numbers, and the options.
+pub(crate) const SUMMARY: usize = 8 * HEAD + 1;
 
 /// Two types may have one name, and elements of one type several. Within a process the types themselves are compared, and across processes the hash of the name,
 /// which is cut there.
@@ -79,9 +83,15 @@ impl Fingerprint {
         self.to_bytes(0)
     }
 
-    /// A number that is equal on all ranks whose calls agree, and that also use the same options. Not 0.
-    pub(crate) fn digest(&self, check: bool) -> u64 {
-        stable_hash(self.clone().common().into_iter().chain([u8::from(check)])) | 1
+    /// What is equal on all ranks whose calls agree, and that also use the same options, in a few bytes: all but the name of the element,
+    /// of which it has a hash. Never zeros alone.
+    pub(crate) fn summary(&self, check: bool) -> [u8; SUMMARY] {
+        let mut out = [0; SUMMARY];
+        let mut common = self.clone().common();
+        common.truncate(SUMMARY - 1);
+        common.push(u8::from(check));
+        out.copy_from_slice(&common);
+        out
     }
 
     /// The same, as far as it concerns some of the ranks.
@@ -112,7 +122,7 @@ impl Fingerprint {
             Identity::Hash(hash) => *hash,
         };
         let order = call.order.iter().take(ORDERS);
-        let head = [
+        let head: [u64; HEAD] = [
             VERSION,
             number(&Kind::NAMES, Some(call.operation)),
             number(&REDUCTIONS, call.reduction),
@@ -332,7 +342,7 @@ mod tests {
             |one: usize, other: usize| disagreement_of_bytes(&[0, 1], &[&said[one], &said[other]], 2, 0);
         assert!(matches!(told(0, 1), Some(CollectiveCause::Mismatch { .. })), "{:?}", told(0, 1));
         assert_eq!(told(0, 0), None);
-        assert_ne!(wide.digest(false), narrow.digest(false));
+        assert_ne!(wide.summary(false), narrow.summary(false));
     }
 
     #[test]

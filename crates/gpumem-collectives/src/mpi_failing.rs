@@ -4,6 +4,7 @@
 
 use crate::{
     Communicator, InPlace, Max, Options, Sum,
+    identity::stable_hash,
     mpi::{
         DoubleRank, Ending, Functions, Mpi, MpiEnd,
         double::{NAMES, Plan, World},
@@ -336,6 +337,36 @@ fn ranks_do_not_wait_for_one_that_takes_no_part_of_a_split() {
     called.unwrap_err();
     let cause = part.failure().unwrap().cause;
     assert!(matches!(cause, CollectiveCause::PeerLost { rank: 0, .. }), "{cause}");
+}
+
+/// The numbers of parts are hashes of what callers choose, and two of them may be equal.
+#[test]
+fn an_operation_reaches_its_own_communicator() {
+    const COLOURS: [u64; 2] = [0x4c28_19ba_8817_d176, 0x691d_f066_4b1e_8f5f];
+    /// Operations between the two splits.
+    const BETWEEN: u64 = 53;
+    let hash = |split: u64, colour| stable_hash([0, split, colour].into_iter().flat_map(u64::to_le_bytes));
+    assert_eq!(hash(0, COLOURS[0]), hash(1 + BETWEEN, COLOURS[1]));
+    let (_running, [first, second], device) = two_ranks();
+    let of_both = |comm: &Communicator<Host>, last| {
+        let both = comm.split(Some(COLOURS[0]), 0).unwrap().unwrap();
+        let stream = device.stream().unwrap();
+        for _ in 0..BETWEEN {
+            comm.on(&stream).barrier().unwrap();
+        }
+        stream.synchronize().unwrap();
+        (both, comm.split(last, 0).unwrap())
+    };
+    let (_of_first, alone) = thread::scope(|scope| {
+        let second = scope.spawn(|| of_both(&second, None));
+        let found = of_both(&first, Some(COLOURS[1]));
+        second.join().unwrap();
+        found
+    });
+    // It waits for no other rank.
+    let stream = device.stream().unwrap();
+    alone.unwrap().on(&stream).barrier().unwrap();
+    stream.synchronize().unwrap();
 }
 
 /// A rank may be gone since it has said where it goes: the library waits for it.

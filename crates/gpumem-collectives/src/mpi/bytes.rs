@@ -31,7 +31,7 @@ impl Wake for Unpark {
 pub(crate) fn broadcast(bytes: &mut [u8], options: &Options) -> Result<()> {
     let comm = thread::join(options)?;
     let outcome = broadcast_in(&comm, bytes);
-    comm.inbox.push(Message::Leave(comm.id));
+    comm.inbox.push(Message::Leave(comm.key));
     outcome
 }
 

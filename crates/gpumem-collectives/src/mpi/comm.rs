@@ -17,11 +17,19 @@ use crate::{
     rank_state::RankState,
 };
 use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// The next [key](Comm::key).
+static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 pub(crate) struct Comm {
-    /// The same number on all ranks.
+    /// Which communicator of this process it is, for the engine. No other one ever has its number.
+    pub(crate) key: u64,
+    /// The same number on all ranks, to compare what they call. It is a hash of what callers choose, so two communicators may have one.
     pub(crate) id: u64,
     pub(crate) raw: Object,
     rank: usize,
@@ -59,7 +67,9 @@ impl Comm {
             receives: vec![0; size],
             status: vec![None; size],
         };
-        Arc::new(Self { id, raw, rank, size, options, call_counts, inbox, state: Mutex::new(state) })
+        // Relaxed: only that each number is given once matters.
+        let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { key, id, raw, rank, size, options, call_counts, inbox, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -218,7 +228,7 @@ impl Drop for Unclaimed {
         if !self.is_claimed {
             self.comm.call_counts.leave(0, self.comm.id);
             // The others would wait for this rank until their deadline.
-            self.comm.inbox.push(Message::Leave(self.comm.id));
+            self.comm.inbox.push(Message::Leave(self.comm.key));
         }
     }
 }

@@ -21,7 +21,7 @@ use std::{any::Any, sync::Arc};
 pub(crate) fn join(rank: usize, size: usize, options: &Options) -> Result<MpiEnd> {
     let comm = thread::join(options)?;
     if comm.place() != (rank, size) {
-        comm.inbox.push(Message::Leave(comm.id));
+        comm.inbox.push(Message::Leave(comm.key));
         let why = "MPI's launcher gave this process another rank, or started another number of processes";
         return Err(Error::new("", "join", ErrorKind::InvalidArgument { why }));
     }
@@ -104,14 +104,14 @@ impl<B: Backend> Engine<B> for MpiEnd {
     fn abort(&self) {
         let (rank, _) = self.comm.place();
         self.comm.revoke(CollectiveCause::Aborted { rank });
-        self.comm.inbox.push(Message::Abort(self.comm.id));
+        self.comm.inbox.push(Message::Abort(self.comm.key));
     }
 
     fn leave(&self) {
         // No operation comes after it: they are added under the same lock.
         self.comm.of_rank(|own| own.has_left = true);
         self.comm.call_counts.leave(0, self.comm.id);
-        self.comm.inbox.push(Message::Leave(self.comm.id));
+        self.comm.inbox.push(Message::Leave(self.comm.key));
     }
 
     fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {

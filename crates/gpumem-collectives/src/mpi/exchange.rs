@@ -1,7 +1,7 @@
 //! What ranks say to each other before an operation.
 
 use super::{
-    Buffer, Comm, Mpi, MpiError, Operation,
+    Buffer, Comm, Lent, Mpi, MpiError, Operation,
     abi::{self, BYTE, Count, Object},
     operation::Sequence,
     start,
@@ -19,9 +19,9 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// What all ranks say reaches all.
-    pub(crate) fn of_all(mpi: &Mpi, comm: &Comm, mine: &[u8]) -> Result<(Self, Vec<Object>), MpiError> {
+    pub(crate) fn of_all(mpi: &Mpi, comm: &Comm, mine: &[u8]) -> Result<(Lent<Self>, Vec<Object>), MpiError> {
         let (_, size) = comm.place();
-        let mut exchange = Self { mine: Buffer::of(mine), theirs: Buffer::new(size * mine.len()) };
+        let mut exchange = Lent::new(Self { mine: Buffer::of(mine), theirs: Buffer::new(size * mine.len()) });
         let (bytes, mut request) = (mine.len() as Count, abi::REQUEST_NULL);
         let (from, to) = (exchange.mine.as_ptr(), exchange.theirs.as_mut_ptr());
         // SAFETY: the buffers have so many bytes, for this rank and for all, and are kept until the request is done.
@@ -37,7 +37,7 @@ impl Exchange {
         mpi: &Mpi,
         operation: &Operation,
         lost: Option<String>,
-    ) -> Result<(Self, Vec<Object>), MpiError> {
+    ) -> Result<(Lent<Self>, Vec<Object>), MpiError> {
         let (_, size) = operation.comm.place();
         let mut mine = operation.fingerprint.clone();
         mine.lost = lost;
@@ -60,21 +60,15 @@ impl Exchange {
         mine: &[u8],
         peer: usize,
         (my_tag, their_tag): (c_int, c_int),
-    ) -> Result<(Self, Vec<Object>), MpiError> {
-        let mut exchange = Self { mine: Buffer::of(mine), theirs: Buffer::new(mine.len()) };
+    ) -> Result<(Lent<Self>, Vec<Object>), MpiError> {
+        let mut exchange = Lent::new(Self { mine: Buffer::of(mine), theirs: Buffer::new(mine.len()) });
         let (bytes, peer, raw) = (mine.len() as Count, peer as c_int, operation.comm.raw);
         let mut requests = vec![abi::REQUEST_NULL; 2];
         let (from, to) = (exchange.mine.as_ptr(), exchange.theirs.as_mut_ptr());
         // SAFETY: the buffers have so many bytes, and are kept until the requests are done.
         unsafe {
             mpi.check(mpi.functions.MPI_Irecv_c(to, bytes, BYTE, peer, their_tag, raw, &mut requests[0]))?;
-            if let Err(error) =
-                mpi.check(mpi.functions.MPI_Isend_c(from, bytes, BYTE, peer, my_tag, raw, &mut requests[1]))
-            {
-                // The library may still write them.
-                std::mem::forget(exchange);
-                return Err(error);
-            }
+            mpi.check(mpi.functions.MPI_Isend_c(from, bytes, BYTE, peer, my_tag, raw, &mut requests[1]))?;
         }
         Ok((exchange, requests))
     }

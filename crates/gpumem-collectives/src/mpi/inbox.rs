@@ -14,7 +14,7 @@ use std::{
 pub(crate) enum Message {
     Join(Options, Sender<Result<Unclaimed, MpiError>>),
     Add(Owned),
-    /// This rank has dropped a communicator, or aborted it.
+    /// This rank has dropped a communicator, or aborted it, by its key.
     Leave(u64),
     Abort(u64),
     /// A split has made its communicator.

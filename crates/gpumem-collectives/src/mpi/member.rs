@@ -12,7 +12,7 @@ use super::{
     reduce::Made,
     start,
 };
-use crate::report;
+use crate::{fingerprint::SUMMARY, report};
 use std::{
     collections::{BTreeMap, VecDeque},
     ffi::c_int,
@@ -33,9 +33,9 @@ struct Active {
 
 #[derive(Debug)]
 enum Stage {
-    /// All ranks say a number of what they have called. A rank that cannot take part has no buffers, but why.
+    /// All ranks say in a few bytes what they have called. A rank that cannot take part has no buffers, but why.
     Agree(Lent<Exchange>, Result<Staging, String>),
-    /// The ranks compare what they have called: two of them at once, and all where the numbers do not suffice.
+    /// The ranks compare what they have called: two of them at once, and all where these do not suffice.
     Check(Lent<Exchange>, Result<Staging, String>),
     Move(Lent<Staging>),
     /// The ranks say where they go.
@@ -163,8 +163,8 @@ impl Member {
             return self.check(mpi, operation, staging);
         }
         // A rank that cannot take part agrees with none.
-        let digest = staging.as_ref().map_or(0, |_| operation.fingerprint.digest(self.comm.options.check));
-        let exchange = Exchange::of_all(mpi, &self.comm, &digest.to_le_bytes());
+        let said = staging.as_ref().map(|_| operation.fingerprint.summary(self.comm.options.check));
+        let exchange = Exchange::of_all(mpi, &self.comm, &said.unwrap_or([0; SUMMARY]));
         self.activate(mpi, operation, exchange, |exchange| Stage::Agree(exchange, staging));
     }
 
@@ -178,20 +178,20 @@ impl Member {
         &mut self,
         mpi: &Mpi,
         operation: Owned,
-        exchange: Result<(Exchange, Vec<Object>), MpiError>,
+        exchange: Result<(Lent<Exchange>, Vec<Object>), MpiError>,
         stage: impl FnOnce(Lent<Exchange>) -> Stage,
     ) {
         match exchange {
             Ok((exchange, requests)) => {
-                let stage = stage(Lent::new(exchange));
+                let stage = stage(exchange);
                 self.active.push(Active { operation, requests, stage });
             }
-            Err(error) => self.break_off(mpi, operation, error),
+            Err(error) => self.abandon(mpi, operation, error),
         }
     }
 
     /// Moves the bytes, or what a split says.
-    fn transfer(&mut self, mpi: &Mpi, made: &mut Made, operation: Owned, mut staging: Staging) {
+    fn transfer(&mut self, mpi: &Mpi, made: &mut Made, operation: Owned, staging: Staging) {
         let call = match &operation.work {
             Work::Call(call) => call,
             Work::Split(request) => {
@@ -200,12 +200,13 @@ impl Member {
             }
         };
         let (rank, _) = self.comm.place();
+        let mut staging = Lent::new(staging);
         match start::start(mpi, made, (self.comm.raw, rank), call, &mut staging) {
             Ok(request) => {
-                let (requests, stage) = (vec![request], Stage::Move(Lent::new(staging)));
+                let (requests, stage) = (vec![request], Stage::Move(staging));
                 self.active.push(Active { operation, requests, stage });
             }
-            Err(error) => self.break_off(mpi, operation, error),
+            Err(error) => self.abandon(mpi, operation, error),
         }
     }
 
@@ -223,9 +224,7 @@ impl Member {
                 }
                 Err(error) => {
                     let Active { operation, .. } = self.active.remove(index);
-                    // A request that failed may still be known to the library, with its buffers.
-                    self.has_abandoned = true;
-                    self.break_off(mpi, operation, error);
+                    self.abandon(mpi, operation, error);
                     changed = true;
                 }
             }

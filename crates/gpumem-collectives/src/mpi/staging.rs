@@ -8,6 +8,7 @@ use std::{
     alloc::{Layout, alloc_zeroed},
     ffi::c_void,
     mem::ManuallyDrop,
+    ops::{Deref, DerefMut},
     ptr::NonNull,
 };
 
@@ -70,7 +71,8 @@ impl Buffer {
     }
 }
 
-/// What the library reads or writes until a request is done. Dropped before, it stays where it is for ever.
+/// What the library reads or writes from the call that is given it until a request is done. Dropped before, it stays where it is for
+/// ever: a call that reports an error may have begun to use it.
 #[derive(Debug)]
 pub(crate) struct Lent<T>(ManuallyDrop<T>);
 
@@ -82,6 +84,20 @@ impl<T> Lent<T> {
     /// The library is done with it.
     pub(crate) fn back(self) -> T {
         ManuallyDrop::into_inner(self.0)
+    }
+}
+
+impl<T> Deref for Lent<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Lent<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starts an operation in the library.
 
 use super::{
-    Mpi, MpiError, Staging,
+    Lent, Mpi, MpiError, Staging,
     abi::{self, BYTE, Count, IN_PLACE, Object},
     reduce::Made,
 };
@@ -31,7 +31,7 @@ pub(crate) fn start(
     made: &mut Made,
     place: (Object, usize),
     call: &Call,
-    staging: &mut Staging,
+    staging: &mut Lent<Staging>,
 ) -> Result<Object, MpiError> {
     let mut request = abi::REQUEST_NULL;
     // SAFETY: the arguments were checked when the operation was called: roots and peers are ranks, counts fit the buffers

@@ -297,8 +297,7 @@ impl Engine {
         match message {
             Message::Join(options, reply) => self.join(options, reply),
             Message::Add(operation) => {
-                let id = operation.comm.id;
-                match self.member(id) {
+                match self.member(operation.comm.key) {
                     Some(member) => member.add(operation),
                     // It was given up, or has failed, before the thread came to this.
                     None => {
@@ -310,13 +309,13 @@ impl Engine {
                 }
             }
             // It may be gone already: an abort or a deadline has closed it.
-            Message::Leave(id) => {
-                if let Some(member) = self.member(id) {
+            Message::Leave(key) => {
+                if let Some(member) = self.member(key) {
                     member.leave(mpi);
                 }
             }
-            Message::Abort(id) => {
-                if let Some(member) = self.member(id) {
+            Message::Abort(key) => {
+                if let Some(member) = self.member(key) {
                     member.abort(mpi);
                 }
             }
@@ -339,8 +338,8 @@ impl Engine {
         }
     }
 
-    fn member(&mut self, id: u64) -> Option<&mut Member> {
-        self.members.iter_mut().find(|member| member.comm.id == id)
+    fn member(&mut self, key: u64) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.comm.key == key)
     }
 
     /// Begins to make a communicator of all processes.
@@ -349,12 +348,11 @@ impl Engine {
             // It would not be given up before MPI is finalised. The caller is told by the sender that is dropped.
             return;
         }
-        let (mut raw, mut request) = (Box::new(abi::COMM_NULL), abi::REQUEST_NULL);
+        let (mut raw, mut request) = (Lent::new(Box::new(abi::COMM_NULL)), abi::REQUEST_NULL);
         // SAFETY: the communicator of the standard, and places for the new one and the request, kept until it is done.
-        let begun = unsafe { self.mpi.functions.MPI_Comm_idup(abi::COMM_WORLD, &mut *raw, &mut request) };
+        let begun = unsafe { self.mpi.functions.MPI_Comm_idup(abi::COMM_WORLD, &mut **raw, &mut request) };
         match self.mpi.check(begun) {
             Ok(()) => {
-                let raw = Lent::new(raw);
                 self.joining.push(Joining { options, reply, request, raw, number: self.joins });
                 self.joins += 1;
             }

@@ -28,8 +28,9 @@ impl Member {
         self.revoke(CollectiveCause::PeerLost { rank, why });
     }
 
-    /// The library reports an error.
-    pub(super) fn break_off(&mut self, mpi: &Mpi, operation: Owned, error: MpiError) {
+    /// The library reports an error. It may still use what it was given.
+    pub(super) fn abandon(&mut self, mpi: &Mpi, operation: Owned, error: MpiError) {
+        self.has_abandoned = true;
         // It fails with the others, when it is known which ranks are missing.
         // Put back in front, so that it counts as pending in what this rank tells.
         self.waiting.entry(operation.of).or_default().push_front(operation);

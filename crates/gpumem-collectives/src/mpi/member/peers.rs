@@ -22,7 +22,7 @@ impl Member {
         if self.comm.others().all(is_silent) {
             return;
         }
-        let (mut buffer, mut request) = (Buffer::new(control::BYTES), abi::REQUEST_NULL);
+        let (mut buffer, mut request) = (Lent::new(Buffer::new(control::BYTES)), abi::REQUEST_NULL);
         // From any rank: one receive serves however many there are.
         // SAFETY: the buffer has so many bytes, and is kept until the request is done.
         let asked = unsafe {
@@ -38,7 +38,7 @@ impl Member {
             )
         };
         match mpi.check(asked) {
-            Ok(()) => self.control = Some((request, Lent::new(buffer))),
+            Ok(()) => self.control = Some((request, buffer)),
             Err(error) => report::warn(&format!("other ranks are not heard any more: {}", error.message)),
         }
     }
@@ -122,7 +122,7 @@ impl Member {
         for rank in self.comm.others() {
             let status = self.comm.status(event.clone(), so_far, rank);
             // A buffer for each rank: what it is told about its sends and receives differs.
-            let (buffer, mut request) = (Buffer::of(&status.to_bytes()), abi::REQUEST_NULL);
+            let (buffer, mut request) = (Lent::new(Buffer::of(&status.to_bytes())), abi::REQUEST_NULL);
             // SAFETY: the buffer has so many bytes, and is kept until the request is done.
             let sent = unsafe {
                 let (from, bytes) = (buffer.as_ptr(), control::BYTES as Count);
@@ -137,7 +137,7 @@ impl Member {
                 )
             };
             match mpi.check(sent) {
-                Ok(()) => self.outgoing.push((request, Lent::new(buffer), Instant::now())),
+                Ok(()) => self.outgoing.push((request, buffer, Instant::now())),
                 Err(error) => report::warn(&format!("rank {rank} is not told: {}", error.message)),
             }
         }
