@@ -5,12 +5,12 @@ mod common;
 
 use common::{double, host};
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
-use gpumem_host::HostOptions;
+use gpumem_host::{Host, HostOptions};
 use gpumem_integration::calling;
 use gpumem_kernel::config_for_items;
 use gpumem_runtime::{
     Chunks, Device,
-    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool},
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions},
     trace::{RecorderOptions, ReplayOptions},
 };
 use ndarray::Array1;
@@ -119,6 +119,56 @@ fn a_callback_takes_memory_while_another_thread_grows_the_pool() {
             stream.add_callback(move |_| sender.send(taking.uninit_array::<u32, _>(10)).unwrap()).unwrap();
             drop(receiver.recv().unwrap().unwrap());
         });
+    });
+}
+
+/// A device whose pool grows from a resource that the test can make act.
+fn acting(options: impl FnOnce(PoolOptions) -> PoolOptions) -> (Device<Host>, Arc<Acting<Host>>) {
+    let (device, _raw) = host(HostOptions::new());
+    let acting = Arc::new(Acting(device.driver_memory(), Mutex::new(None)));
+    let pool = Pool::new(acting.clone(), options(device.pool_options(MemoryKind::Device)));
+    device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
+    (device, acting)
+}
+
+#[test]
+fn a_callback_that_grows_the_pool_does_not_grow_it_within_that_growth() {
+    ends(|| {
+        let (device, upstream) = acting(|options| options);
+        let (stream, taking) = (device.stream().unwrap(), device.clone());
+        let (sender, receiver) = mpsc::channel();
+        let again = upstream.clone();
+        *upstream.1.lock().unwrap() = Some(Box::new(move || {
+            let (inner, sent) = (taking.clone(), sender.clone());
+            let callback = move |_| {
+                let act: Act = Box::new(move || {
+                    sent.send(is_refused(inner.uninit_array::<u32, _>(10))).unwrap();
+                });
+                *again.1.lock().unwrap() = Some(act);
+                sender.send(taking.uninit_array::<u32, _>(10).is_ok()).unwrap();
+            };
+            stream.add_callback(callback).unwrap();
+            assert_eq!([(); 2].map(|()| receiver.recv().unwrap()), [true; 2]);
+        }));
+        drop(device.device_array::<u32, _>(100).unwrap());
+    });
+}
+
+#[test]
+fn a_pool_that_two_threads_grow_keeps_its_limit() {
+    const LIMIT: usize = 1 << 20;
+    ends(|| {
+        let (device, upstream) = acting(|options| options.chunks(LIMIT, LIMIT).max_size(LIMIT));
+        let (stream, taking) = (device.stream().unwrap(), device.clone());
+        let (sender, receiver) = mpsc::channel();
+        *upstream.1.lock().unwrap() = Some(Box::new(move || {
+            stream.add_callback(move |_| sender.send(taking.uninit_array::<u32, _>(10)).unwrap()).unwrap();
+            drop(receiver.recv().unwrap().unwrap());
+        }));
+        // Out of the chunk that the callback has taken.
+        drop(device.device_array::<u32, _>(100).unwrap());
+        let statistics = device.memory_resource(MemoryKind::Device).unwrap().statistics();
+        assert_eq!(statistics.peak_reserved, LIMIT);
     });
 }
 

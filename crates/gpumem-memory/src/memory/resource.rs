@@ -302,6 +302,11 @@ impl<B: Backend> MemoryBlock<B> {
         mem::replace(&mut self.uses, PendingAccesses::none())
     }
 
+    /// Forgets uses that are over.
+    pub(crate) fn forget_done_uses(&mut self) {
+        self.uses.forget_done();
+    }
+
     /// Returns whether the block is one of the driver's, and no part of a larger one.
     #[doc(hidden)]
     pub fn is_of_driver(&self) -> bool {

@@ -78,6 +78,8 @@ fn places<B: Backend>(memory: &Allocation<B>) -> impl Iterator<Item = (u64, u64)
 
 /// Notes that memory is lent once more.
 pub(crate) fn note_loan<B: Backend>(memory: &AllocationRef<B>) {
+    // Before it can be found: who enqueues work of others from here on announces it to the handles that an import makes.
+    memory.note_loans();
     let table = table();
     let mut lent = table.lent.lock();
     for (start, end) in places(memory) {

@@ -211,14 +211,29 @@ fn a_second_handle_is_not_used_while_others_enqueue_work<B: Backend>(lab: &Lab<B
         })
     };
     inside??;
+    drop(second);
+    // A loan that works on no stream, and comes back only inside.
+    let mut fresh = device.to_device(&host)?;
+    if device.info().backend == "host" {
+        let tensor = fresh.lend_to_host()?.into_dlpack()?;
+        let uses = [RawAccess::write(&mut fresh)];
+        // SAFETY: nothing is enqueued.
+        let inside = unsafe {
+            stream.raw_scope(&uses, |_| -> Verdict {
+                let second = device.from_dlpack::<u32, Ix1>(tensor, None)?;
+                refused(second.copy_to_host(), overlap)?;
+                refused(other.copy_to_device(&mut copy, &second), overlap)
+            })
+        };
+        inside??;
+    }
     // A body that panics has ended, too.
     let uses = [RawAccess::write(&mut array)];
     // SAFETY: nothing is enqueued.
     let panics = || unsafe { stream.raw_scope(&uses, |_| resume_unwind(Box::new("on purpose"))) };
     let caught: std::thread::Result<Result<()>> = catch_unwind(AssertUnwindSafe(panics));
     assert!(caught.is_err());
-    same(second.copy_to_host()?.view(), host.view());
-    drop(second);
+    same(array.copy_to_host()?.view(), host.view());
     device.synchronize()?;
     Ok(())
 }

@@ -29,7 +29,6 @@ impl<B: Backend> Pool<B> {
         } else {
             0
         };
-        // Only this thread grows the pool now: the number can only fall until the chunk comes.
         let reserved = self.state.lock().reserved;
         if self.options.max_size.is_some_and(|limit| reserved.saturating_add(least) > limit) {
             return Err(self.exhausted(request));
@@ -45,7 +44,7 @@ impl<B: Backend> Pool<B> {
                             .deferred_frees
                             .note_idle_host(block.bytes().saturating_sub(request.bytes));
                     }
-                    return self.add_chunk(block, request, local_cache);
+                    return self.add_chunk(block, request, local_cache, reserved);
                 }
                 // A smaller piece may still be had, down to what the request needs.
                 Err(error) if error.is_out_of_memory() && wanted > least => {
@@ -56,12 +55,16 @@ impl<B: Backend> Pool<B> {
         }
     }
 
+    /// `reserved` is what the pool had when the chunk was found to be within the limit.
     fn add_chunk(
         &self,
-        block: MemoryBlock<B>,
+        mut block: MemoryBlock<B>,
         request: &MemoryRequest<'_, B>,
         local_cache: u16,
+        reserved: usize,
     ) -> Result<Option<MemoryBlock<B>>> {
+        // Without the lock: it may drop the last reference to a stream, and so to a device.
+        block.forget_done_uses();
         // Upstream has been called without it. What is checked must hold until the chunk is in: the pool may forget everything
         // meanwhile.
         let mut state = self.state.lock();
@@ -71,6 +74,13 @@ impl<B: Backend> Pool<B> {
             drop(state);
             self.upstream.deallocate(block)?;
             return Err(error);
+        }
+        // A callback has grown the pool beside this thread, or this one is a callback.
+        let all = state.reserved.saturating_add(block.bytes());
+        if state.reserved > reserved && self.options.max_size.is_some_and(|limit| all > limit) {
+            drop(state);
+            self.upstream.deallocate(block)?;
+            return Err(self.exhausted(request));
         }
         match state.add_chunk(block, request.bytes as u64, request.align as u64) {
             Ok(found) => Ok(found.map(|found| self.hand_out(state.owner, local_cache, found))),

@@ -89,22 +89,24 @@ impl<B: Backend> LocalCache<B> {
         // Apart from the lock of the pool, which it is there to spare.
         let mut cache = self.cache.lock();
         let bin = &mut cache.bins[bin(len)];
-        let found = &mut bin.last_mut()?.free;
-        found.uses.forget_done();
+        let found = &bin.last()?.free;
         let may_wait = match stream {
             Some(stream) => found.uses.are_only_of(stream),
             // The first user waits, on the device.
-            None => !host_first || found.uses.is_empty(),
+            None => !host_first || found.uses.is_over(),
         };
         if found.place.len != len || !found.place.is_at(align) || !may_wait {
             return None;
         }
-        let found = bin.pop();
+        let mut found = bin.pop()?;
         cache.bytes -= len;
         cache.served += 1;
         // Relaxed: the lock orders writers.
         self.blocks.fetch_sub(1, Ordering::Relaxed);
-        found
+        drop(cache);
+        // Without the lock: it may drop the last reference to a stream, and so to a device.
+        found.free.uses.forget_done();
+        Some(found)
     }
 
     /// Keeps a block. Returns it if the local cache is full or not enabled.

@@ -342,14 +342,15 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return;
         }
         let new = ResourceId::new().number();
-        {
+        let forgotten = {
             // The number changes together with the allocator: no block of one is freed into the other.
             let mut state = self.state.lock();
             // AcqRel: who reads the new number sees what the old one has left; within the lock of the state, so both change at
             // once.
             self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
-            mem::forget(state.forget(new));
-        }
+            state.forget(new)
+        };
+        mem::forget(forgotten.blocks);
         // Blocks that were put there meanwhile have the old number, and are not handed out.
         self.local_caches.iter().for_each(|local_cache| drop(local_cache.drain()));
         self.upstream.forget();

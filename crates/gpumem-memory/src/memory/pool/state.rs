@@ -101,6 +101,14 @@ pub(super) struct FreeBlock<B: Backend> {
     pub(super) uses: PendingAccesses<B>,
 }
 
+/// What a pool had before it forgot everything.
+pub(super) struct Forgotten<B: Backend> {
+    pub(super) blocks: Vec<MemoryBlock<B>>,
+    _streams: Vec<StreamSet<B>>,
+    _parked: VecDeque<MultiStreamBlock<B>>,
+    _last_freed: Option<FreeBlock<B>>,
+}
+
 /// On separate cache lines: threads that do not come here read the fields next to it.
 #[repr(align(128))]
 pub(super) struct PoolState<B: Backend> {
@@ -176,8 +184,7 @@ impl<B: Backend> PoolState<B> {
         // Counted with what is skipped at its beginning: upstream gets that back too.
         self.reserved += block.bytes();
         self.peak_reserved = self.peak_reserved.max(self.reserved);
-        let mut uses = block.take_uses();
-        uses.forget_done();
+        let uses = block.take_uses();
         if uses.is_empty() {
             tell::<B>(base + skip as u64, usable as u64, false);
         }
@@ -520,22 +527,25 @@ impl<B: Backend> PoolState<B> {
         taken
     }
 
-    /// Forgets everything; the chunks are the driver's again. The pool's blocks have another number from here on.
-    pub(super) fn forget(&mut self, owner: u64) -> Vec<MemoryBlock<B>> {
+    /// Forgets everything; the chunks are the driver's again. The pool's blocks have another number from here on. What is returned is
+    /// dropped without the lock: it may have the last references to streams, and so to a device.
+    pub(super) fn forget(&mut self, owner: u64) -> Forgotten<B> {
         self.owner = owner;
         let granule = self.allocator.granule();
         let chunks = std::mem::take(&mut self.chunks);
         for (start, chunk) in &chunks {
             tell::<B>(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
         }
-        self.last_freed = None;
         // Numbers of blocks begin anew: the owner tells old blocks from new ones.
         self.allocator = Tlsf::new(granule);
-        self.streams.clear();
-        self.parked.clear();
         self.parked_bytes = 0;
         self.reserved = 0;
-        chunks.into_values().map(|chunk| chunk.block).collect()
+        Forgotten {
+            blocks: chunks.into_values().map(|chunk| chunk.block).collect(),
+            _streams: std::mem::take(&mut self.streams),
+            _parked: std::mem::take(&mut self.parked),
+            _last_freed: self.last_freed.take(),
+        }
     }
 
     // ---- numbers --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-//! Who grows which pool: one thread at a time each, and no circle of threads that wait for each other.
+//! Who grows which pool: one thread at a time each where threads may wait, and no circle of threads that wait for each other.
 //!
 //! Upstream may be code of the user that takes memory from other pools, or from the one that grows. A thread that would wait for
 //! itself, through whatever pools and threads, does not wait: it gets an error. A callback or a kernel's body does not wait either,
@@ -33,18 +33,16 @@ struct State {
 }
 
 impl State {
-    fn grower(&self, pool: usize) -> Option<ThreadId> {
-        self.growing.iter().find(|(other, _)| *other == pool).map(|(_, thread)| *thread)
+    fn growers(&self, pool: usize) -> impl Iterator<Item = ThreadId> {
+        self.growing.iter().filter(move |(other, _)| *other == pool).map(|(_, thread)| *thread)
     }
 
-    /// Whether `thread` is `own`, or waits for it. No threads wait in a circle, so this ends.
-    fn waits_for(&self, mut thread: ThreadId, own: ThreadId) -> bool {
-        while thread != own {
-            let waiting = self.waiting.iter().find(|(other, _)| *other == thread);
-            let Some(next) = waiting.and_then(|(_, pool)| self.grower(*pool)) else { return false };
-            thread = next;
-        }
-        true
+    /// Whether a thread that grows the pool is `own`, or waits for it. No threads wait in a circle, so this ends.
+    fn waits_for(&self, pool: usize, own: ThreadId) -> bool {
+        self.growers(pool).any(|thread| {
+            let waiting = || self.waiting.iter().find(|(other, _)| *other == thread);
+            thread == own || waiting().is_some_and(|(_, pool)| self.waits_for(*pool, own))
+        })
     }
 }
 
@@ -58,24 +56,26 @@ impl Turns {
 #[derive(Debug)]
 pub(super) struct Turn {
     pool: usize,
+    thread: ThreadId,
     _growing: Marked,
 }
 
 impl Turn {
-    /// Waits until no other thread grows the pool. An error if that would never be, and `None` where the thread may not wait.
-    pub(super) fn take<T>(pool: &T, operation: &'static str) -> Result<Option<Self>> {
+    /// Waits until no other thread grows the pool, if the thread may wait. An error if that would never be, or if the thread grows it
+    /// already.
+    pub(super) fn take<T>(pool: &T, operation: &'static str) -> Result<Self> {
         let (pool, own) = (std::ptr::from_ref(pool).addr(), thread::current().id());
         let turns = TURNS.get();
         // One lock for all pools of the process: who waits for whom is seen as a whole.
         let mut state = turns.state.lock();
-        while let Some(grower) = state.grower(pool) {
-            // Upstream of that pool may call this one: then the wait would have no end.
-            if state.waits_for(grower, own) {
+        while state.growers(pool).next().is_some() {
+            // Upstream of that pool may call this one: then the wait, or the growth, would have no end.
+            if state.waits_for(pool, own) {
                 let what = "taking memory from a pool inside a memory resource that the pool grows from";
                 return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
             }
             if check_outside_callback(operation).is_err() {
-                return Ok(None);
+                break;
             }
             state.waiting.push((own, pool));
             // Not while a pool is locked: `search` has unlocked its own before.
@@ -83,7 +83,7 @@ impl Turn {
             state.waiting.retain(|(thread, _)| *thread != own);
         }
         state.growing.push((pool, own));
-        Ok(Some(Self { pool, _growing: blocking::growing() }))
+        Ok(Self { pool, thread: own, _growing: blocking::growing() })
     }
 }
 
@@ -91,7 +91,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let turns = TURNS.get();
         // Also when upstream has panicked.
-        turns.state.lock().growing.retain(|(pool, _)| *pool != self.pool);
+        turns.state.lock().growing.retain(|growing| *growing != (self.pool, self.thread));
         turns.ended.notify_all();
     }
 }

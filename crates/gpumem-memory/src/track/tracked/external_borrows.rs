@@ -53,7 +53,12 @@ const FOREIGN: usize = 1 << (usize::BITS - 2);
 /// Set where a view without a borrow has been made.
 const DETACHED: usize = 1 << (usize::BITS - 3);
 
-const FLAGS: usize = SHARED | FOREIGN | DETACHED;
+/// Set where it has been lent to somebody, by a stream or not: an import of a loan makes another handle, at any time.
+const HAS_LOANS: usize = 1 << (usize::BITS - 4);
+
+const FLAGS: usize = SHARED | FOREIGN | DETACHED | HAS_LOANS;
+/// Those of memory that has another handle.
+const HANDLES: usize = SHARED | FOREIGN | DETACHED;
 
 /// The loans of one allocation. The count comes first, as the only thing that every use reads.
 #[derive(Debug)]
@@ -119,9 +124,18 @@ impl<B: Backend> Tracked<B> {
 
     /// Notes that there is a view of the memory without a borrow.
     pub fn note_detached(&self) {
-        if self.borrows.count.load(Ordering::Relaxed) & DETACHED == 0 {
+        self.note_flag(DETACHED);
+    }
+
+    /// Notes that the memory is about to be lent to somebody, also to the host, which works on no stream.
+    pub fn note_loans(&self) {
+        self.note_flag(HAS_LOANS);
+    }
+
+    fn note_flag(&self, flag: usize) {
+        if self.borrows.count.load(Ordering::Relaxed) & flag == 0 {
             let _entries = self.borrows.entries.lock();
-            self.borrows.count.fetch_or(DETACHED, Ordering::AcqRel);
+            self.borrows.count.fetch_or(flag, Ordering::AcqRel);
         }
     }
 
@@ -137,12 +151,19 @@ impl<B: Backend> Tracked<B> {
     /// or it is not the library's own, so that it may have been wrapped twice.
     #[inline]
     pub fn has_other_handles(&self) -> bool {
-        self.borrows.count.load(Ordering::Relaxed) & FLAGS != 0
+        self.borrows.count.load(Ordering::Relaxed) & HANDLES != 0
     }
 
-    /// Whether another handle may name the same bytes, or come to be while others enqueue work on them: a loan may come back.
+    /// Whether another handle may name the same bytes, or come to be by a loan on a stream that lasts. The host may have another loan.
     #[inline]
     pub fn may_get_other_handles(&self) -> bool {
+        self.borrows.count.load(Ordering::Relaxed) & !HAS_LOANS != 0
+    }
+
+    /// Whether another handle may name the same bytes, or come to be while others enqueue work on them: any loan may come back. Also after
+    /// the loans have ended, as one may end and come back at any moment.
+    #[inline]
+    pub(in crate::track) fn is_announced(&self) -> bool {
         self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
