@@ -67,6 +67,19 @@ unsafe impl<T: Methods, U: Methods> Alike<U> for T {}
 #[diagnostic::do_not_recommend]
 unsafe impl Alike<gpumem_runtime::Bool> for gpumem_runtime::Bool {}
 
+/// A type with named fields.
+///
+/// # Safety
+/// Its type in device code is a structure of all its fields, in their order.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no record in kernels",
+    note = "a structure with `#[derive(DeviceRecord)]` is, and a complex number; a variant of an enum is written without braces"
+)]
+pub unsafe trait NamedFields {}
+// SAFETY: `re` and `im`.
+#[diagnostic::do_not_recommend]
+unsafe impl<T> NamedFields for Complex<T> {}
+
 /// A type that `T::from` makes, and of which it makes others.
 ///
 /// # Safety
@@ -91,6 +104,14 @@ impl Language {
     pub fn operand<T: Methods>(value: T) -> T {
         value
     }
+
+    /// Takes a value that was written with its fields, and gives it back.
+    pub fn record<T: NamedFields>(value: T) -> T {
+        value
+    }
+
+    /// Compiles where a pattern with fields stands for a record.
+    pub fn is_record<T: NamedFields>(_: &T) {}
 
     /// Makes a number of another.
     #[inline(always)]

@@ -33,7 +33,7 @@ pub use constant::{DeviceConst, PrintedConstant};
 pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction};
 pub use gpumem_core::Element;
 pub use lengths::{Grid, Row};
-pub use methods::{Alike, Comparable, Convertible, Methods, Natural, Real, Whole};
+pub use methods::{Alike, Comparable, Convertible, Methods, NamedFields, Natural, Real, Whole};
 pub use names::{IsName, Name};
 pub use order::Ordered;
 pub use origin::{Language, Origin};

@@ -125,6 +125,9 @@ macro_rules! __device_record {
             // SAFETY: its fields lie one after the other, without padding, and each is plain data.
             unsafe impl $crate::codegen::bytemuck::Pod for $name {}
 
+            // SAFETY: the source declares a structure of these fields, and `check` has found that they are all.
+            #[diagnostic::do_not_recommend]
+            unsafe impl $crate::codegen::NamedFields for $name {}
             // SAFETY: the source declares a structure of these fields, whose layout the compiler compares.
             #[diagnostic::do_not_recommend]
             unsafe impl $crate::codegen::DeviceType for $name {

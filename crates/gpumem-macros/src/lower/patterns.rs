@@ -197,6 +197,11 @@ impl Lower {
                 all
             }
             Pat::Struct(record) => {
+                // `Mode::B {}` of an enum has no fields to compare.
+                let span = record.path.span();
+                let (path, whole) = (&subject.path, subject_name(span));
+                let look = quote_spanned!(local(span)=> __gpumem::Language::is_record(&#whole #path););
+                subject.looks.extend(look);
                 let mut all = None;
                 for field in &record.fields {
                     all = both(all, self.condition_of_part(&field.pat, &field.member, subject)?);

@@ -33,6 +33,8 @@ impl Lower {
             quote_spanned!(record.span()=> #path { #(#fields,)* #(..#rest)* })
         };
         let (host, seen) = (write(|value| &value.host, true), write(|value| &value.witness, false));
+        // What has fields in Rust may be a number in C++: `Mode::B {}` of an enum.
+        let seen = quote_spanned!(path.span()=> __gpumem::Language::record(#seen));
         let (number, witness) = self.seen(&seen, record.span());
         let fields = members.iter().zip(given).map(|(member, (value, _))| {
             let (name, tree) = (member_name(member), &value.tree);

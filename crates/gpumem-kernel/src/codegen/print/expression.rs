@@ -174,7 +174,7 @@ impl Body<'_> {
                     match (given, rest) {
                         (Some((_, value)), _) => self.expression(value),
                         (None, [rest, ..]) => format!("{}.{}", self.operand(rest), member(name)),
-                        (None, []) => String::new(), // rustc has said which field is missing
+                        (None, []) => "a_field_is_missing".to_owned(), // rustc has said which
                     }
                 });
                 format!("{}{{{}}}", info.name, fields.collect::<Vec<_>>().join(", "))

@@ -64,4 +64,34 @@ fn whole_call(y: Own<u32>) {
     y[own()] = global_id(0);
 }
 
+#[derive(Clone, Copy, PartialEq, gpumem::DeviceRecord)]
+#[repr(u32)]
+enum Mode {
+    A = 0,
+    B = 1,
+}
+
+/// The pattern would fit every value on a GPU.
+#[gpumem::kernel]
+fn variant_in_braces(y: Own<u32>) {
+    let mode = if global_id(0) == 0 { Mode::A } else { Mode::B };
+    y[own()] = match mode {
+        Mode::B { .. } => 7,
+        _ => 9,
+    };
+}
+
+/// The value would be that of `A` on a GPU.
+#[gpumem::kernel]
+fn made_in_braces(y: Own<u32>) {
+    y[own()] = Mode::B {} as u32;
+}
+
+/// The numbers would be zeros on a GPU.
+#[gpumem::kernel]
+fn constants_made_inside(y: Own<f32>) {
+    let c = Constant { 0: [1.0f32, 2.0] };
+    y[own()] = c[global_id(0) % 2];
+}
+
 fn main() {}
