@@ -11,7 +11,7 @@ use crate::{
     wait::ask,
 };
 use gpumem::{
-    AnyBackend, Element, Error, Layout, Loan, PinnedArray,
+    AnyBackend, Element, Error, ErrorKind, Layout, Loan, PinnedArray,
     generic::{DeviceVisible, HostArray, OwnedKind, Pinned},
     ndarray::IxDyn,
 };
@@ -21,7 +21,10 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::{
+    cell::Cell,
+    sync::{Mutex, MutexGuard, PoisonError, TryLockError},
+};
 
 type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
 /// The bytes of an array that graphs may return, and where its elements lie.
@@ -160,6 +163,24 @@ pub(crate) struct HostNDArray {
     owner: Mutex<Option<Kept>>,
 }
 
+thread_local! {
+    /// Whether the thread has the memory of a page-locked array locked.
+    static HAS_MEMORY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The memory of an array, locked.
+struct Locked<'a> {
+    memory: MutexGuard<'a, Option<Box<dyn HostMemory>>>,
+    /// Whether the thread had that of another one before.
+    outer: bool,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        HAS_MEMORY.set(self.outer);
+    }
+}
+
 /// Page-locked memory, and where its elements lie as they are held.
 pub(crate) struct Memory {
     memory: Box<dyn HostMemory>,
@@ -201,18 +222,24 @@ impl HostNDArray {
         &self.dtype
     }
 
-    /// The memory. A thread that has it may wait for a device. So where none may be waited for, this waits for no thread: the
-    /// body of a kernel would wait for one that waits for the kernel.
-    fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Option<Box<dyn HostMemory>>>, Error> {
+    /// The memory. A thread that has it may wait for a device, and run destructors of Python. So where no device may be waited for, and
+    /// where the thread has that of an array already, this waits for no thread: the body of a kernel would wait for one that waits for
+    /// the kernel, and a destructor for the call that runs it.
+    fn lock(&self, operation: &'static str) -> Result<Locked<'_>, Error> {
         self.origin.check("", operation)?;
-        match self.memory.try_lock() {
-            Ok(memory) => Ok(memory),
-            Err(TryLockError::Poisoned(memory)) => Ok(memory.into_inner()),
+        let memory = match self.memory.try_lock() {
+            Ok(memory) => memory,
+            Err(TryLockError::Poisoned(memory)) => memory.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 ask(operation)?;
-                Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+                if HAS_MEMORY.get() {
+                    let what = "a page-locked array that is in use, in a destructor that a call of another one has run";
+                    return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
+                }
+                self.memory.lock().unwrap_or_else(PoisonError::into_inner)
             }
-        }
+        };
+        Ok(Locked { memory, outer: HAS_MEMORY.replace(true) })
     }
 
     /// Does something with the memory, without holding Python up.
@@ -222,7 +249,8 @@ impl HostNDArray {
         body: impl FnOnce(&mut dyn HostMemory) -> Result<R, Error> + Send,
     ) -> PyResult<R> {
         let done = py.detach(|| {
-            self.lock("use of a page-locked array")?.as_mut().map(|memory| body(memory.as_mut())).transpose()
+            let mut locked = self.lock("use of a page-locked array")?;
+            locked.memory.as_mut().map(|memory| body(memory.as_mut())).transpose()
         });
         let given_back = || PyValueError::new_err("the array is not page-locked any more");
         done.map_err(raise)?.ok_or_else(given_back)
@@ -263,7 +291,7 @@ impl HostNDArray {
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         let (is_lent, ended) = py
             .detach(|| {
-                let memory = self.lock("give_back")?.take();
+                let memory = self.lock("give_back")?.memory.take();
                 Ok(memory.map_or((true, Ok(())), |memory| (memory.is_lent(), memory.end())))
             })
             .map_err(raise)?;

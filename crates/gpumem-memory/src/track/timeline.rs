@@ -424,32 +424,6 @@ impl<B: Backend> Timeline<B> {
         self.of_producer
     }
 
-    /// As [`make_stream_wait`](Self::make_stream_wait), where that takes no wait of the host; `false` where it could. No
-    /// reference to the event is needed.
-    pub(crate) fn try_make_stream_wait(
-        &self,
-        submission: u64,
-        context: &Arc<DeviceContext<B>>,
-        stream: &B::Stream,
-    ) -> Result<bool> {
-        if self.is_complete(submission) || self.is_stale() {
-            return Ok(true);
-        }
-        if !Arc::ptr_eq(&self.context, context) {
-            return Ok(false);
-        }
-        // The caller may hold the log that names this work: logs come before queues.
-        let mut queue = self.queue.lock();
-        if !queue.events.has(submission) {
-            match self.record(&mut queue).map(drop) {
-                Err(error) if self.is_left_to_host(&queue, &error) => return Ok(false),
-                recorded => recorded?,
-            }
-        }
-        let Some((_, recorded)) = queue.events.find(submission) else { return Ok(false) };
-        wait_on_stream::<B>(stream, recorded, context)
-    }
-
     /// Makes a stream of others, which `context` is the device of, wait for `submission`.
     pub(crate) fn make_stream_wait(
         &self,

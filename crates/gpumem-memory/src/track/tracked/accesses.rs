@@ -99,14 +99,14 @@ impl<B: Backend> Tracked<B> {
     ) -> Result<()> {
         self.check(operation)?;
         let fail = |error: Error| error.in_operation(operation);
-        // Steps that may make the host wait are left until the log is unlocked again.
-        let mut others: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
+        // The waits come when the log is unlocked again: the stream may have no room for one, and the host may have to wait.
+        let mut earlier: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
         for entry in self.log_for(operation, extent, write, None)?.conflicts(extent, write) {
-            if !entry.by.try_make_stream_wait(entry.submission, self.context(), stream).map_err(fail)? {
-                others.push((entry.by.clone(), entry.submission));
+            if !entry.by.is_complete(entry.submission) {
+                earlier.push((entry.by.clone(), entry.submission));
             }
         }
-        for (timeline, submission) in others {
+        for (timeline, submission) in earlier {
             timeline.make_stream_wait(submission, self.context(), stream).map_err(fail)?;
         }
         Ok(())
