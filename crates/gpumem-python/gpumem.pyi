@@ -547,6 +547,27 @@ def save(
     latter with texts as ``metadata``, and ``dtypes`` by name where bytes are something else (``F8_E4M3``). A file that is there is replaced when the new one is whole, and
     stays as it is after an error."""
 
+def chunks(
+    source: _Source | FileView, rows: int | None = None, *, nbytes: int | None = None, halo: int = 0, device: _Device | None = None
+) -> Iterator[tuple[slice, DeviceNDArray]]:
+    """Iterates over an array of any size in pieces along its first axis: a slice of rows, and a new array of the device with them.
+    Uploads go on beside the work on the pieces before. A piece has ``rows`` rows, or at most ``nbytes`` bytes; ``halo`` adds so many
+    rows before and after to its array, where there are any."""
+
+def map_chunks(
+    function: Callable[[Stream, slice, DeviceNDArray], DeviceNDArray],
+    source: _Source | FileView,
+    rows: int | None = None,
+    *,
+    nbytes: int | None = None,
+    halo: int = 0,
+    out: npt.NDArray[Any] | HostNDArray | None = None,
+    device: _Device | None = None,
+) -> Any:
+    """Calls ``function(stream, rows, piece)`` for each piece of ``chunks``, and collects the arrays that it returns, each with a row
+    for each of ``rows``, in ``out`` or in a new NumPy array, which is returned. Uploads, the work on the stream and downloads go on
+    beside each other, and all is done on return."""
+
 def is_cuda_array(obj: object) -> bool: ...
 def as_cuda_array(obj: _HasInterface, device: _Device | None = None) -> DeviceNDArray:
     """Takes an object with the interface as an array, without a copy. An array of gpumem that comes back can only be read."""

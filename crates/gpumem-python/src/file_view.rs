@@ -91,6 +91,12 @@ impl FileView {
         Self { array: Opened::new(Arc::new(array)), element: ElementType::of::<T>(), file_dtype }
     }
 
+    /// The same view once more, which is closed by itself.
+    pub(crate) fn again(&self) -> PyResult<Self> {
+        let array = Opened::new(self.array.get()?);
+        Ok(Self { array, element: self.element, file_dtype: self.file_dtype.clone() })
+    }
+
     /// A new array of a device.
     pub(crate) fn copy_to(
         &self,

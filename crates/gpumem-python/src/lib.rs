@@ -3,6 +3,7 @@
 mod array;
 mod attach;
 mod body;
+mod chunks;
 mod cleanup;
 mod communicator;
 mod device;
@@ -48,6 +49,7 @@ mod module {
     #[pymodule_export]
     use crate::{
         array::convert::conversion_kernel,
+        chunks::{chunks, map::map_chunks},
         cleanup::{MemoryReport, defer_cleanup, memory_report},
         communicator::{Communicator, Group, Groups},
         device::{Device, get_current_device, list_devices, select_device, synchronize},

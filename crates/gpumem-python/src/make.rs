@@ -8,7 +8,7 @@ use crate::{
     element::DType,
     error::{raise, raise_descriptor},
     file_view::FileView,
-    host::Host,
+    host::{Host, fixed},
     list::Listed,
     pinned::HostNDArray,
     stream::{self, Stream},
@@ -144,46 +144,67 @@ pub(crate) fn to_device<'py>(
     if !copy {
         return Bound::new(py, zeros_like(py, obj, handle.as_ref(), &at)?);
     }
-    if let Ok(view) = obj.cast::<FileView>() {
-        return Bound::new(py, view.get().copy_to(py, handle.as_ref(), &at)?);
+    Bound::new(py, copied(py, obj, handle.as_ref(), &at)?)
+}
+
+/// A new array of a device with the elements of a source, in the order of a stream if there is one.
+pub(crate) fn copied(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    stream: Option<&Stream>,
+    at: &gpumem::Device,
+) -> PyResult<DeviceNDArray> {
+    if let Ok(view) = source.cast::<FileView>() {
+        return view.get().copy_to(py, stream, at);
     }
-    if let (Ok(host), Some(stream)) = (obj.cast::<HostNDArray>(), &handle) {
+    if let (Ok(host), Some(stream)) = (source.cast::<HostNDArray>(), stream) {
         let host = host.get();
         let elements = host.to_device(py, &stream.0)?;
-        return Bound::new(py, DeviceNDArray::new(elements, host.dtype().clone_ref(py)));
+        return Ok(DeviceNDArray::new(elements, host.dtype().clone_ref(py)));
     }
-    let (elements, dtype) = match crate::interchange::device_source(obj, None)? {
-        Some(source) => {
-            let mut source = source.get();
-            let packed;
-            if !source.copies_keep_bytes() {
-                let own = source.device()?.0.default_stream().map_err(raise)?;
-                packed = source.copy_on(py, handle.as_ref().map_or(&own, |stream| &stream.0))?;
-                source = &packed;
-            }
-            let elements = each!(&source.elements, from => {
-                let array = py.detach(|| match &handle {
-                    Some(stream) => stream.0.to_device(from),
-                    None => at.to_device(from),
-                });
-                hold(&array.map_err(raise)?)
+    if let Some(source) = crate::interchange::device_source(source, None)? {
+        let mut source = source.get();
+        let packed;
+        if !source.copies_keep_bytes() {
+            let own = source.device()?.0.default_stream().map_err(raise)?;
+            packed = source.copy_on(py, stream.map_or(&own, |stream| &stream.0))?;
+            source = &packed;
+        }
+        let elements = each!(&source.elements, from => {
+            let array = py.detach(|| match stream {
+                Some(stream) => stream.0.to_device(from),
+                None => at.to_device(from),
             });
-            return Bound::new(py, DeviceNDArray::copied(py, elements, source.dtype.clone_ref(py))?);
-        }
-        None => {
-            let host = Host::of(obj)?;
-            let host = host.without_repeats()?.unwrap_or(host);
-            if let Some(stream) = &handle {
-                return Bound::new(py, upload(py, &host, &stream.0)?);
-            }
-            let elements = with_type!(host.dtype.held(), {
-                let view = host.view::<T>()?;
-                hold(&py.detach(|| at.to_device(&view)).map_err(raise)?)
-            })?;
-            (elements, host.dtype)
-        }
-    };
-    Bound::new(py, DeviceNDArray::new(elements, dtype))
+            hold(&array.map_err(raise)?)
+        });
+        return DeviceNDArray::copied(py, elements, source.dtype.clone_ref(py));
+    }
+    let host = Host::of(source)?;
+    let host = host.without_repeats()?.unwrap_or(host);
+    if let Some(stream) = stream {
+        return upload(py, &host, &stream.0);
+    }
+    let elements = with_type!(host.dtype.held(), {
+        let view = host.view::<T>()?;
+        hold(&py.detach(|| at.to_device(&view)).map_err(raise)?)
+    })?;
+    Ok(DeviceNDArray::new(elements, host.dtype))
+}
+
+/// What a call takes the elements of more than once, as an object that is the library's or NumPy's own: a view of a file, which stays
+/// open; an array of a device; a page-locked array; or a view of an array of the host, whose memory it fixes.
+pub(crate) fn source<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(view) = object.cast::<FileView>() {
+        return Ok(Bound::new(object.py(), view.get().again()?)?.into_any());
+    }
+    if let Some(array) = crate::interchange::device_source(object, None)? {
+        return Ok(array.into_any());
+    }
+    if object.is_instance_of::<HostNDArray>() {
+        return Ok(object.clone());
+    }
+    let host = Host::of(object)?;
+    Ok(fixed(&host.array)?.unwrap_or(host.array))
 }
 
 /// A copy of an array of the host, in the order of a stream.

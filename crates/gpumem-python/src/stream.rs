@@ -89,7 +89,7 @@ impl Stream {
     }
 
     /// A page-locked copy of an array, which is enqueued. Looking at it waits for the copy.
-    fn copy_to_host(&self, py: Python<'_>, ary: &Bound<'_, DeviceNDArray>) -> PyResult<HostNDArray> {
+    pub(crate) fn copy_to_host(&self, py: Python<'_>, ary: &Bound<'_, DeviceNDArray>) -> PyResult<HostNDArray> {
         let ary = ary.get();
         given(Some(GivenStream(Some(self.clone()))), &ary.device()?.0)?;
         if !ary.copies_keep_bytes() {

@@ -11,7 +11,7 @@ def test_the_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # it writes a file
     text = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
