@@ -429,7 +429,7 @@ impl<B: Backend> Allocation<B> {
     /// Whether nothing else has the memory's address, or can come to have it. All that use memory hold a reference, and enqueued work is
     /// in the log. Memory that was lent or imported may have users that the log does not show.
     pub(crate) fn is_only_handle(memory: &AllocationRef<B>) -> bool {
-        memory.is_unique() && memory.is_owned() && !memory.may_get_other_handles()
+        memory.is_unique() && memory.is_owned() && !memory.may_get_unreferenced_handles()
     }
 
     /// Whether a handle of the memory that an import has given may only be read: its owner says so, or others have it too.

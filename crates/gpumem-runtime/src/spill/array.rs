@@ -5,7 +5,8 @@ use super::{
     shared::{Manager, Member},
 };
 use crate::{
-    ArrayBase, DeviceArray, DeviceView, DeviceViewMut, FileView, Stream, array::align, layout::Layout,
+    ArrayBase, DeviceArray, DeviceView, DeviceViewMut, FileView, Stream, array::align, key::Key,
+    layout::Layout,
 };
 use gpumem_core::{Backend, Element, Error, Result};
 use ndarray::Dimension;
@@ -100,6 +101,16 @@ impl<T: Element, D: Dimension, B: Backend> Spillable<T, D, B> {
     /// As for [`get`](Self::get).
     pub fn get_mut(&mut self, stream: &Stream<B>) -> Result<DeviceViewMut<'_, T, D, B>> {
         Ok(ArrayBase::over(self.cell.get("get_mut", stream, true)?, self.layout.clone()))
+    }
+
+    /// As [`get`](Self::get), or with `writes` as [`get_mut`](Self::get_mut): for bindings of languages whose arrays have several owners,
+    /// which write by way of such a view.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    #[doc(hidden)]
+    pub fn get_by(&self, _: Key, stream: &Stream<B>, writes: bool) -> Result<DeviceView<'_, T, D, B>> {
+        Ok(ArrayBase::over(self.cell.get("get", stream, writes)?, self.layout.clone()))
     }
 
     /// Brings the array back in the order of `stream`, for a use that follows on another one.

@@ -215,6 +215,21 @@ fn threads_share_arrays() {
 }
 
 #[test]
+fn a_view_without_a_borrow_keeps_an_array_as_long_as_it_lives() {
+    let (device, _raw) = host(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = arrays(&device, &spilling, 1);
+    for _ in 0..2 {
+        // SAFETY: nothing is written.
+        let view = unsafe { all[0].get(&stream).unwrap().detach() };
+        assert!(!all[0].evict().unwrap());
+        assert_eq!(view.copy_to_host().unwrap(), numbers(0, 0));
+        drop(view);
+        assert!(all[0].evict().unwrap());
+    }
+}
+
+#[test]
 fn an_array_stays_while_a_view_or_a_loan_exists() {
     let (device, _raw) = host(options());
     let _before = limit(&device, 3);

@@ -167,6 +167,13 @@ impl<B: Backend> Tracked<B> {
         self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
+    /// As [`may_get_other_handles`](Self::may_get_other_handles), for the holder of the only reference: a view without a borrow has one,
+    /// too, and a loan.
+    #[inline]
+    pub fn may_get_unreferenced_handles(&self) -> bool {
+        self.borrows.count.load(Ordering::Relaxed) & !(DETACHED | HAS_LOANS) != 0
+    }
+
     /// Lends bytes to work on `by`. Returns a number that ends the loan; loans of the same kind have the same.
     pub fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
         // Declared after `by`, which is dropped without the lock where a loan of its kind exists.
