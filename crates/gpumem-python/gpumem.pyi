@@ -393,6 +393,65 @@ class ArrayFile:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
     ) -> bool: ...
 
+class _Slept(NamedTuple):
+    evicted: int
+    returned: int
+    kept: int
+    error: str | None
+
+class _SpillReport(NamedTuple):
+    device_bytes: int
+    host_bytes: int
+    downloaded_bytes: int
+    uploaded_bytes: int
+
+@final
+class SpillManager:
+    """The arrays of one device that may leave it. When an allocation on the device finds no memory, arrays that are not in use are
+    copied to page-locked memory, at most ``host_bytes`` of it; the order says which ones first."""
+
+    def __new__(
+        cls,
+        device: _Device | None = None,
+        *,
+        host_bytes: int | None = None,
+        order: Literal["least_recent", "most_recent"] = "least_recent",
+    ) -> SpillManager: ...
+    def add(self, source: _Source | FileView) -> Spillable:
+        """An array that may leave the device. One in a file is read when it is used, and read again after it has left, unless it was
+        written. Others are copied to the device now."""
+    def sleep(self) -> _Slept:
+        """Makes all arrays leave the device that can, and gives idle memory back to the driver. Returns the bytes that have left,
+        that the driver has again, and of the arrays that stay, and why the first of them could not leave, if it failed."""
+    def wake(self, stream: _StreamOrNone = None) -> int:
+        """Brings back what has left by ``sleep`` and has not been used since, in the order of a stream. Returns its bytes."""
+    def report(self) -> _SpillReport: ...
+    @property
+    def device(self) -> Device: ...
+
+@final
+class Spillable:
+    """An array that may leave the device. It stays as long as an array that ``get`` has returned lives."""
+
+    def get(self, stream: _StreamOrNone = None, write: bool = False) -> DeviceNDArray:
+        """The array, which is brought back in the order of a stream if it has left. It can only be read, unless ``write`` says that
+        it is written. Take it late, and keep it for no longer than it is used."""
+    def prefetch(self, stream: _StreamOrNone = None) -> None:
+        """Brings the array back ahead of its use."""
+    def evict(self) -> bool:
+        """Makes the array leave the device, if it is not in use. Returns whether it has left just now."""
+    def is_resident(self) -> bool: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def device(self) -> Device: ...
+
 @final
 class Varying:
     """A number that each launch of a graph gives, as the body of the graph sees it: an argument of kernels and of graphs."""

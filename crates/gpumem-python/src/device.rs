@@ -1,6 +1,6 @@
 //! Devices.
 
-use crate::{error::raise, wait::may_wait};
+use crate::{error::raise, list::named, wait::may_wait};
 use pyo3::{
     Borrowed,
     exceptions::{PyIndexError, PyTypeError},
@@ -147,12 +147,8 @@ impl Device {
     /// Free and total bytes, as the driver says: a tuple with these names.
     fn memory_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let named = NAMED.get_or_try_init(py, || {
-            let make = py.import("collections")?.getattr("namedtuple")?;
-            Ok::<_, PyErr>(make.call1(("MemoryInfo", ("free", "total")))?.unbind())
-        })?;
         let info = self.0.memory_info().map_err(raise)?;
-        named.bind(py).call1((info.free, info.total))
+        named(py, &NAMED, "MemoryInfo", &["free", "total"])?.call1((info.free, info.total))
     }
 
     /// As `memory_info`, by the name that Numba's contexts have for it.

@@ -7,6 +7,7 @@ use crate::{
     element::DType,
     error::raise,
     key::basic_key,
+    spilled::Spilled,
     stream::{self, GivenStream, Stream},
 };
 use gpumem::{
@@ -47,6 +48,9 @@ pub(crate) trait ArrayInFile: Send + Sync {
 
     fn to_device(&self, stream: Option<&gpumem::Stream>, device: &gpumem::Device)
     -> gpumem::Result<Elements>;
+
+    /// The array as one that is read when it is used.
+    fn spilled(&self, manager: &gpumem::SpillManager) -> gpumem::Result<Box<dyn Spilled>>;
 }
 
 impl<T: Element> ArrayInFile for files::FileView<T, IxDyn>
@@ -72,6 +76,10 @@ where
         };
         array.map(|array| hold(&array))
     }
+
+    fn spilled(&self, manager: &gpumem::SpillManager) -> gpumem::Result<Box<dyn Spilled>> {
+        Ok(Box::new(manager.open(self.clone())?))
+    }
 }
 
 /// An array in a file, or a part of one. It reads what it needs, when it is copied to a device.
@@ -95,6 +103,17 @@ impl FileView {
     pub(crate) fn again(&self) -> PyResult<Self> {
         let array = Opened::new(self.array.get()?);
         Ok(Self { array, element: self.element, file_dtype: self.file_dtype.clone() })
+    }
+
+    /// The array as one that is read when it is used, with where its elements lie then, and their type.
+    pub(crate) fn spilled(
+        &self,
+        py: Python<'_>,
+        manager: &gpumem::SpillManager,
+    ) -> PyResult<(Box<dyn Spilled>, Layout, DType)> {
+        let array = self.array.get()?;
+        let spilled = py.detach(|| array.spilled(manager)).map_err(raise)?;
+        Ok((spilled, array.layout().like(), DType::plain(self.element)))
     }
 
     /// A new array of a device.

@@ -30,6 +30,8 @@ mod number;
 mod pinned;
 mod recording;
 mod signature;
+mod spill;
+mod spilled;
 mod stream;
 mod submissions;
 mod tensor;
@@ -70,6 +72,7 @@ mod module {
             pinned_array_like,
         },
         pinned::HostNDArray,
+        spill::{SpillManager, Spillable},
         stream::{
             Stream, default_stream, external_stream, legacy_default_stream, per_thread_default_stream, stream,
         },

@@ -1,10 +1,11 @@
-//! Lists that Python gives.
+//! Lists that Python gives, and tuples that it gets.
 
 use pyo3::{
     Borrowed,
     conversion::FromPyObjectOwned,
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
+    sync::PyOnceLock,
     types::{PyDict, PyString},
 };
 
@@ -32,4 +33,18 @@ impl<'py, T: FromPyObjectOwned<'py>> FromPyObject<'_, 'py> for Listed<T> {
         }
         Ok(Self(entries))
     }
+}
+
+/// A class of tuples with names, made once.
+pub(crate) fn named<'py>(
+    py: Python<'py>,
+    class: &'static PyOnceLock<Py<PyAny>>,
+    name: &str,
+    names: &[&str],
+) -> PyResult<&'py Bound<'py, PyAny>> {
+    let made = class.get_or_try_init(py, || {
+        let make = py.import("collections")?.getattr("namedtuple")?;
+        Ok::<_, PyErr>(make.call1((name, names.to_vec()))?.unbind())
+    })?;
+    Ok(made.bind(py))
 }

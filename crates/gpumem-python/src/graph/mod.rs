@@ -13,6 +13,7 @@ use crate::{
     error::raise,
     kernel::check_apart,
     kept::Kept,
+    list::named,
     stream::{self, GivenStream, Stream},
 };
 use gpumem::{Error, ErrorKind, ReadForm, WriteForm, ndarray::IxDyn};
@@ -188,12 +189,8 @@ impl Graph {
             "driver_graphs",
             "replayed",
         ];
-        let named = NAMED.get_or_try_init(py, || {
-            let make = py.import("collections")?.getattr("namedtuple")?;
-            Ok::<_, PyErr>(make.call1(("GraphReport", NAMES))?.unbind())
-        })?;
         let own = self.graph.report();
-        named.bind(py).call1((
+        named(py, &NAMED, "GraphReport", &NAMES)?.call1((
             own.launches,
             own.copies,
             own.fills,
