@@ -78,6 +78,9 @@ class _Registered(_Context):
 class _Deferring(_Context):
     def __enter__(self) -> None: ...
 
+class _MemoryRecording(_Context):
+    def __enter__(self) -> None: ...
+
 @final
 class Stream:
     """A queue of work. If work on two streams uses one array, the library orders it."""
@@ -333,6 +336,22 @@ class MemoryReport:
 
     def as_dict(self) -> dict[str, Any]: ...
     def json(self) -> str: ...
+
+@final
+class MemoryVerdict:
+    """Whether a recording fits into a pool with a limit: its truth value, and a sentence by ``str``."""
+
+    @property
+    def fits(self) -> bool: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def peak_used(self) -> int: ...
+    @property
+    def peak_reserved(self) -> int: ...
+    def __bool__(self) -> bool: ...
 
 @final
 class Kernel:
@@ -648,6 +667,14 @@ def defer_cleanup(device: _Device | None = None) -> _Deferring:
     """A context inside which nothing is freed, and nothing waits for it."""
 
 def memory_report(device: _Device | None = None) -> MemoryReport: ...
+def record_memory(path: str | PathLike[str], device: _Device | None = None, *, limit_bytes: int = 64 << 20) -> _MemoryRecording:
+    """Records the use of a device's memory while the context lasts, and then writes a file: for ui.perfetto.dev if its name ends in
+    ``.perfetto.json``, else for ``simulate_memory``. Events take ``limit_bytes`` at most; then the oldest ones go."""
+
+def simulate_memory(path: str | PathLike[str], limit: int) -> MemoryVerdict:
+    """Whether the allocations and frees of a file of ``record_memory`` fit into a pool of at most ``limit`` bytes. No GPU takes
+    part, and the memory itself is not touched."""
+
 def compile(
     source: str,
     name: str | None = None,

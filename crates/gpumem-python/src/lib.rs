@@ -35,6 +35,7 @@ mod spilled;
 mod stream;
 mod submissions;
 mod tensor;
+mod trace;
 mod varying;
 mod wait;
 
@@ -76,6 +77,7 @@ mod module {
         stream::{
             Stream, default_stream, external_stream, legacy_default_stream, per_thread_default_stream, stream,
         },
+        trace::{MemoryVerdict, record_memory, simulate_memory},
         varying::Varying,
     };
 
