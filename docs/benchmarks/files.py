@@ -26,7 +26,7 @@ class Gpumem:
     name = "gpumem"
 
     def __init__(self):
-        import gpumem
+        import pygpumem as gpumem
 
         self.gpumem, self.version = gpumem, gpumem.__version__
 

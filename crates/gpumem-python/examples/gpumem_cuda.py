@@ -8,7 +8,7 @@ a function of NumPy stands beside each kernel.
     GPUMEM_DEVICE=host python3 gpumem_cuda.py
 """
 
-import gpumem as cuda
+from pygpumem import cuda
 import numpy as np
 
 TPB = 16

@@ -4,7 +4,7 @@ what it computes is held against NumPy here, on whatever device there is.
     GPUMEM_DEVICE=roc:0 python3 gpumem_roc.py
 """
 
-import gpumem as roc
+from pygpumem import roc
 import numpy as np
 
 BLOCKSIZE, GRIDSIZE = 20, 20

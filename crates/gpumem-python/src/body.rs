@@ -130,7 +130,7 @@ fn call(function: &Bound<'_, PyAny>, values: Vec<Bound<'_, PyAny>>) -> PyResult<
 
 /// Memory that NumPy looks at: the base of the arrays that a function gets. It keeps the memory for as long as they live, where
 /// they live for longer than the call.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 struct Seen {
     says: Kept<PyDict>,
     _memory: Elements,

@@ -6,7 +6,7 @@ use pyo3::{prelude::*, types::PyTuple};
 use std::sync::{Mutex, PoisonError};
 
 /// A context manager inside which nothing is freed and nothing waits for it. May be nested.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Deferring {
     device: gpumem::Device,
     held: Mutex<Vec<DeferCleanup<AnyBackend>>>,
@@ -33,7 +33,7 @@ pub(crate) fn defer_cleanup(device: Option<device::GivenDevice>) -> PyResult<Def
 }
 
 /// The holders of a device's memory: text by `str`, numbers by `as_dict`.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct MemoryReport(gpumem::memory::MemoryReport);
 
 #[pymethods]

@@ -43,7 +43,7 @@ type Own = collectives::Communicator<AnyBackend>;
 /// Operations take arrays of gpumem, objects with the CUDA Array Interface or DLPack, and arrays of NumPy. They return at
 /// once, unless an array is one of the host: then they wait, and the result is in it. Without a stream they run on a stream
 /// of the communicator.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Communicator {
     /// `None` once it was destroyed. Calls do not hold the lock: another thread can abort what waits.
     own: Mutex<Option<Arc<Own>>>,
@@ -423,7 +423,7 @@ impl Communicator {
 
     fn __repr__(&self) -> String {
         format!(
-            "<gpumem.Communicator rank {} of {} on {}>",
+            "<pygpumem.Communicator rank {} of {} on {}>",
             self.rank,
             self.size,
             self.stream.device().name()

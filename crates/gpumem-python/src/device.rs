@@ -6,7 +6,7 @@ use pyo3::{
     exceptions::{PyIndexError, PyTypeError},
     prelude::*,
     sync::PyOnceLock,
-    types::PyTuple,
+    types::{PyDict, PyTuple},
 };
 use std::{
     cell::RefCell,
@@ -15,7 +15,7 @@ use std::{
 };
 
 /// A device, opened by name: `host`, `cuda:1`, `roc:0`; without a name the default device.
-#[pyclass(frozen, eq, module = "gpumem", skip_from_py_object)]
+#[pyclass(frozen, eq, module = "pygpumem", skip_from_py_object)]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Device(pub(crate) gpumem::Device);
 
@@ -92,7 +92,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenDevice {
         }
         match object.extract::<String>() {
             Ok(name) => object.py().detach(|| gpumem::Device::open(&name)).map(Self).map_err(raise),
-            Err(_) => Err(PyTypeError::new_err("a device is a gpumem.Device, or its name")),
+            Err(_) => Err(PyTypeError::new_err("a device is a pygpumem.Device, or its name")),
         }
     }
 }
@@ -142,6 +142,12 @@ impl Device {
     #[getter]
     fn product(&self) -> String {
         self.0.info().name.clone()
+    }
+
+    /// What its compiler calls it: `sm_90`, `gfx90a`, or the processor's architecture.
+    #[getter]
+    fn architecture(&self) -> String {
+        self.0.info().architecture.clone()
     }
 
     /// Free and total bytes, as the driver says: a tuple with these names.
@@ -196,7 +202,7 @@ impl Device {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gpumem.Device {:?}: {}>", self.0.name(), self.0.info().name)
+        format!("<pygpumem.Device {:?}: {}>", self.0.name(), self.0.info().name)
     }
 }
 
@@ -205,6 +211,16 @@ impl Device {
 pub(crate) fn list_devices() -> PyResult<Vec<String>> {
     let devices = gpumem::Device::list().map_err(raise)?;
     Ok(devices.iter().map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
+}
+
+/// The backends whose devices cannot be listed, with the reasons.
+#[pyfunction]
+pub(crate) fn unavailable(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let found = PyDict::new(py);
+    for (backend, why) in py.detach(gpumem::AnyBackend::unavailable) {
+        found.set_item(backend, why.to_string())?;
+    }
+    Ok(found)
 }
 
 /// The device of calls that name none: the one selected, else the default one (`GPUMEM_DEVICE`).

@@ -24,7 +24,7 @@ pub(crate) enum Way {
 }
 
 /// An n-d array in memory of a device, or a view of one.
-#[pyclass(frozen, module = "gpumem", name = "DeviceNDArray")]
+#[pyclass(frozen, module = "pygpumem", name = "DeviceNDArray")]
 pub(crate) struct DeviceNDArray {
     pub(crate) elements: Elements,
     pub(crate) dtype: DType,

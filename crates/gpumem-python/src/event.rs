@@ -5,7 +5,7 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::{Mutex, PoisonError};
 
 /// A recorded position in a stream, which other streams and the host can wait for.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Event {
     timing: bool,
     device: gpumem::Device,
@@ -69,7 +69,7 @@ impl Event {
 
     fn __repr__(&self) -> String {
         let state = if self.mark().is_some() { "recorded" } else { "not recorded" };
-        format!("<gpumem.Event on {}, {state}>", self.device.name())
+        format!("<pygpumem.Event on {}, {state}>", self.device.name())
     }
 }
 

@@ -83,7 +83,7 @@ where
 }
 
 /// An array in a file, or a part of one. It reads what it needs, when it is copied to a device.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct FileView {
     array: Opened<dyn ArrayInFile>,
     element: ElementType,
@@ -208,6 +208,6 @@ impl FileView {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<gpumem.FileView shape={} of {}>", self.shape(py)?.repr()?, self.file_dtype))
+        Ok(format!("<pygpumem.FileView shape={} of {}>", self.shape(py)?.repr()?, self.file_dtype))
     }
 }

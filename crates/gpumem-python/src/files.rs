@@ -120,7 +120,7 @@ impl Arrays {
 }
 
 /// The arrays of an npz file, or of one or several safetensors files, by name. Nothing of them has been read.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct ArrayFile(Opened<Arrays>);
 
 #[pymethods]
@@ -168,7 +168,7 @@ impl ArrayFile {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("<gpumem.ArrayFile of {} arrays>", self.__len__()?))
+        Ok(format!("<pygpumem.ArrayFile of {} arrays>", self.__len__()?))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::device::{self, gpu, gpu_names};
 use pyo3::{ffi, prelude::*};
 
 /// The GPUs of every backend, by number. The host is none of them: `Device("host")` opens it.
-#[pyclass(frozen, module = "gpumem", name = "Gpus")]
+#[pyclass(frozen, module = "pygpumem", name = "Gpus")]
 pub(crate) struct Gpus;
 
 #[pymethods]
@@ -35,7 +35,7 @@ impl Gpus {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<gpumem.gpus: {}>", py.detach(gpu_names)?.join(", ")))
+        Ok(format!("<pygpumem.gpus: {}>", py.detach(gpu_names)?.join(", ")))
     }
 }
 

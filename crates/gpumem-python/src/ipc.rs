@@ -21,7 +21,7 @@ use pyo3::{
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where another process finds an array. It can be pickled, and opened there; as a context it is closed at its end.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct IpcArrayHandle {
     data: Vec<u8>,
     dtype: DType,
@@ -101,7 +101,7 @@ impl IpcArrayHandle {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<gpumem.IpcArrayHandle of {}>", self.dtype.name(py)?))
+        Ok(format!("<pygpumem.IpcArrayHandle of {}>", self.dtype.name(py)?))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::dtype::each;
 use crate::{
     body, device,
     device_array::DeviceNDArray,
+    direction::Direction,
     dtype::{self, Elements, Place, check_writable},
     error::raise,
     host::Host,
@@ -29,7 +30,7 @@ use pyo3::{
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel from a portable source; `kernel[grid, block, stream, shared_bytes](*arguments)` launches it, as in Numba.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Kernel {
     name: String,
     parameters: Arc<[Parameter]>,
@@ -41,7 +42,7 @@ pub(crate) struct Kernel {
 }
 
 /// A kernel with the size and the stream of its launches.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Launch {
     kernel: Kept<Kernel>,
     dims: LaunchConfig,
@@ -170,7 +171,7 @@ impl Kernel {
 
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-        format!("<gpumem.Kernel {}({})>", self.name, names.join(", "))
+        format!("<pygpumem.Kernel {}({})>", self.name, names.join(", "))
     }
 }
 
@@ -328,6 +329,13 @@ fn array<'py>(
     stream: &gpumem::Stream,
 ) -> PyResult<(Given, Back<'py>)> {
     let (form, write) = (parameter.form, parameter.form.is_written());
+    let direction = argument.cast::<Direction>().ok();
+    let (up, down) = direction.map_or((true, write), |direction| (direction.get().up, direction.get().down));
+    let argument = &direction.map_or_else(|| argument.clone(), |direction| direction.get().array(py));
+    if !(up || write) {
+        let why = format!("`{}` is only read: an array that is not copied to the device is written", parameter.name);
+        return Err(PyValueError::new_err(why));
+    }
     let wrong = |found: String| {
         let (name, wanted) = (&parameter.name, parameter.element);
         PyTypeError::new_err(format!("`{name}` is an array of {wanted}, and the elements are {found}"))
@@ -342,15 +350,16 @@ fn array<'py>(
         }
         return Ok((Given::Array { elements: array.again(), form, host: None }, None));
     }
+    let down = write && down;
     if write && is_recorded(stream) {
         let what = NotRecorded::HostArguments;
         return Err(raise(Error::new("", "launch", ErrorKind::NotRecordable { what })));
     }
-    let host = if write { Host::to_update(argument)? } else { Host::of(argument)? };
+    let host = if down { Host::to_update(argument)? } else { Host::of(argument)? };
     if host.dtype.number() != Some(parameter.element) {
         return Err(wrong(host.dtype.name(py)?));
     }
-    let copy = crate::make::upload(py, &host, stream)?;
+    let copy = if up { crate::make::upload(py, &host, stream)? } else { crate::make::zeros_for(py, &host, stream)? };
     let given = Given::Array { elements: copy.again(), form, host: Some(Box::new(host.place())) };
-    Ok((given, write.then(|| (copy, argument.clone(), host.into_fixed()))))
+    Ok((given, down.then(|| (copy, argument.clone(), host.into_fixed()))))
 }

@@ -8,6 +8,7 @@ mod cleanup;
 mod communicator;
 mod device;
 mod device_array;
+mod direction;
 mod dtype;
 mod element;
 mod error;
@@ -40,7 +41,8 @@ mod varying;
 mod wait;
 
 // All that Python sees. A doc comment would be the text of the module there.
-#[pyo3::pymodule(name = "gpumem")]
+// Not without the interpreter's lock: that is tested nowhere.
+#[pyo3::pymodule(name = "_native", gil_used = true)]
 mod module {
     use crate::{array, attach, gpus, varying};
     use pyo3::prelude::*;
@@ -55,8 +57,9 @@ mod module {
         chunks::{chunks, map::map_chunks},
         cleanup::{MemoryReport, defer_cleanup, memory_report},
         communicator::{Communicator, Group, Groups},
-        device::{Device, get_current_device, list_devices, select_device, synchronize},
+        device::{Device, get_current_device, list_devices, select_device, synchronize, unavailable},
         device_array::DeviceNDArray,
+        direction::{input, input_output, output},
         error::GpuMemError,
         event::{Event, event, event_elapsed_time},
         file_view::FileView,

@@ -102,7 +102,7 @@ fn unlock_all(py: Python<'_>, locked: Vec<Kept<HostNDArray>>) -> PyResult<()> {
 }
 
 /// The context of [`pinned`], [`mapped`] and [`register`]: its end waits for the arrays and unlocks them.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Locking {
     arrays: Kept<PyTuple>,
     device: gpumem::Device,

@@ -106,10 +106,21 @@ fn zeros_like(
     at: &gpumem::Device,
 ) -> PyResult<DeviceNDArray> {
     let (layout, dtype) = described(ary)?;
-    let spec = spec_like(&layout, &dtype)?;
+    zeros(py, &layout, dtype, stream.map(|stream| &stream.0), at)
+}
+
+/// A new array with the shape and the order of axes of a layout.
+fn zeros(
+    py: Python<'_>,
+    like: &Layout,
+    dtype: DType,
+    stream: Option<&gpumem::Stream>,
+    at: &gpumem::Device,
+) -> PyResult<DeviceNDArray> {
+    let spec = spec_like(like, &dtype)?;
     let elements = with_type!(dtype.held(), {
         let array = py.detach(|| match stream {
-            Some(stream) => stream.0.device_array::<T, _>(spec),
+            Some(stream) => stream.device_array::<T, _>(spec),
             None => at.device_array::<T, _>(spec),
         });
         hold(&array.map_err(raise)?)
@@ -216,4 +227,9 @@ pub(crate) fn upload(py: Python<'_>, host: &Host<'_>, stream: &gpumem::Stream) -
         hold(&py.detach(|| stream.to_device(&view)).map_err(raise)?)
     })?;
     Ok(DeviceNDArray::new(elements, host.dtype.clone_ref(py)))
+}
+
+/// An array like that of [`upload`], with zeros.
+pub(crate) fn zeros_for(py: Python<'_>, host: &Host<'_>, stream: &gpumem::Stream) -> PyResult<DeviceNDArray> {
+    zeros(py, &host.layout()?, host.dtype.clone_ref(py), Some(stream), stream.device())
 }

@@ -149,7 +149,7 @@ where
 }
 
 /// A page-locked, mapped or managed array. `numpy.asarray` of it is a NumPy array over the same memory.
-#[pyclass(frozen, module = "gpumem", name = "HostNDArray")]
+#[pyclass(frozen, module = "pygpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
     /// The process that made it: in a forked child the lock may be held for ever.
     origin: ProcessGuard,
@@ -304,7 +304,7 @@ impl HostNDArray {
 }
 
 /// The base of NumPy's arrays of elements that the protocol has no name for.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 struct Seen {
     says: Kept<PyDict>,
     _owner: Kept<HostNDArray>,
@@ -417,6 +417,6 @@ impl HostNDArray {
     /// Describes the array without its elements: the device may be writing them.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (shape, dtype) = (self.shape(py)?.repr()?.to_string(), self.dtype.name(py)?);
-        Ok(format!("<gpumem.HostNDArray shape={shape} dtype={dtype}>"))
+        Ok(format!("<pygpumem.HostNDArray shape={shape} dtype={dtype}>"))
     }
 }

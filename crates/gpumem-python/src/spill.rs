@@ -19,7 +19,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, sync::PyOnceLock, types::PyTupl
 /// The arrays of one device that may leave it. When an allocation on the device finds no memory, arrays that are not in use are copied
 /// to page-locked memory, those first that `order` says: `least_recent`, or `most_recent` for loops over all of them.
 /// `host_bytes` bounds the page-locked memory.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct SpillManager {
     manager: gpumem::SpillManager,
     device: gpumem::Device,
@@ -99,7 +99,7 @@ impl SpillManager {
 
     fn __repr__(&self) -> String {
         let own = self.manager.report();
-        format!("<gpumem.SpillManager of {} bytes on {}>", own.device_bytes, self.device.name())
+        format!("<pygpumem.SpillManager of {} bytes on {}>", own.device_bytes, self.device.name())
     }
 }
 
@@ -118,7 +118,7 @@ fn over(py: Python<'_>, elements: Elements, layout: &Layout, dtype: &DType) -> P
 }
 
 /// An array that may leave the device when its memory is short. It stays as long as an array that `get` has returned lives.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Spillable {
     array: Box<dyn Spilled>,
     /// Where NumPy's elements lie in the memory of the array.
@@ -191,6 +191,6 @@ impl Spillable {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (shape, dtype) = (self.shape(py)?, self.dtype.numpy(py)?);
         let name = self.device.name();
-        Ok(format!("<gpumem.Spillable shape={} dtype={} on {name}>", shape.repr()?, dtype.str()?))
+        Ok(format!("<pygpumem.Spillable shape={} dtype={} on {name}>", shape.repr()?, dtype.str()?))
     }
 }

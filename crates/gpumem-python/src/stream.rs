@@ -61,13 +61,13 @@ impl<'py> FromPyObject<'_, 'py> for GivenStream {
         }
         match object.is_none() || object.extract::<i64>().is_ok_and(|number| number == 0) {
             true => Ok(Self(None)),
-            false => Err(PyTypeError::new_err("a stream is a gpumem.Stream, or 0 for none")),
+            false => Err(PyTypeError::new_err("a stream is a pygpumem.Stream, or 0 for none")),
         }
     }
 }
 
 /// A queue of work. If work on two streams uses one array, the library orders it.
-#[pyclass(frozen, module = "gpumem", skip_from_py_object)]
+#[pyclass(frozen, module = "pygpumem", skip_from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Stream(pub(crate) gpumem::Stream);
 
@@ -139,12 +139,12 @@ impl Stream {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gpumem.Stream on {}>", self.0.device().name())
+        format!("<pygpumem.Stream on {}>", self.0.device().name())
     }
 }
 
 /// The context of [`Stream::auto_synchronize`].
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 struct AutoSynchronize(Stream);
 
 #[pymethods]

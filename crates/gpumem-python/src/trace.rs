@@ -25,7 +25,7 @@ use std::{
 };
 
 /// The context of [`record_memory`].
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct MemoryRecording {
     /// The process that made it: in a forked child nothing is recorded, and the file is its parent's.
     origin: ProcessGuard,
@@ -86,7 +86,7 @@ pub(crate) fn record_memory(
 }
 
 /// Whether a recording fits into a pool with a limit: a sentence by `str`.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct MemoryVerdict(Verdict);
 
 #[pymethods]
@@ -130,7 +130,7 @@ impl MemoryVerdict {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gpumem.MemoryVerdict: {}>", self.0)
+        format!("<pygpumem.MemoryVerdict: {}>", self.0)
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) type Number = gpumem::Varying<UntypedValue, AnyBackend>;
 
 /// What the body of a graph gets for a number: an argument of kernels and of graphs, whose value each launch gives. Nothing
 /// else can be done with it.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Varying {
     number: Number,
     element: ElementType,
@@ -66,6 +66,6 @@ impl Varying {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<gpumem.Varying dtype={}>", dtype::numpy(py, self.element)?.str()?))
+        Ok(format!("<pygpumem.Varying dtype={}>", dtype::numpy(py, self.element)?.str()?))
     }
 }

@@ -1,6 +1,6 @@
 """What is different on an AMD GPU, and beside one. On a simulated one: `cargo run -p rocsim -- python -m pytest tests/test_amd.py`."""
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

@@ -2,7 +2,7 @@
 
 import gc
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -230,9 +230,9 @@ def test_elements_one_by_one():
 
 def test_what_things_say_of_themselves():
     array = gpumem.to_device(cube("f4"))
-    assert repr(array) == "<gpumem.DeviceNDArray shape=(2, 3, 4) dtype=float32 on host:0>"
-    assert repr(gpumem.pinned_array(3, "i2")) == "<gpumem.HostNDArray shape=(3,) dtype=int16>"
-    assert repr(gpumem.stream()) == "<gpumem.Stream on host:0>"
+    assert repr(array) == "<pygpumem.DeviceNDArray shape=(2, 3, 4) dtype=float32 on host:0>"
+    assert repr(gpumem.pinned_array(3, "i2")) == "<pygpumem.HostNDArray shape=(3,) dtype=int16>"
+    assert repr(gpumem.stream()) == "<pygpumem.Stream on host:0>"
     device = gpumem.get_current_device()
     assert device.name in repr(device)
     assert {device: 1}[gpumem.Device("host")] == 1, "equal devices are one key"

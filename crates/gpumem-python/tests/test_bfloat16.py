@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -92,7 +92,7 @@ def test_without_the_package():
     code = """
 import sys
 sys.modules["ml_dtypes"] = None
-import gpumem, numpy
+import pygpumem as gpumem, numpy
 gpumem.select_device("host")
 array = gpumem.device_array(3, "bfloat16")
 array[:] = 1.5

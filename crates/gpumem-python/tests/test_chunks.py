@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -208,7 +208,7 @@ def test_arrays_that_say_anything_of_themselves():
 
 def test_arrays_that_are_larger_than_the_device(tmp_path):
     program = """
-import gpumem, numpy as np, sys
+import pygpumem as gpumem, numpy as np, sys
 gpumem.select_device("host")
 array = np.arange(8 << 20, dtype="i4").reshape(-1, 64)      # 32 MiB; three pieces of 2 MiB, three results and their copies fit
 np.save(sys.argv[1], array)

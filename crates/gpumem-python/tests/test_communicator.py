@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-import gpumem
+import pygpumem as gpumem
 
 HOST = gpumem.Device("host")
 
@@ -283,7 +283,7 @@ def test_a_rank_without_an_answer_is_told_whatever_it_gives(call):
 def test_waiting_is_interrupted_by_the_keyboard():
     code = """
     import signal
-    import gpumem, numpy as np
+    import pygpumem as gpumem, numpy as np
     # Shells let programs in the background ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     rank, silent = gpumem.Communicator.all([gpumem.Device("host")] * 2, timeout=20)
@@ -380,7 +380,7 @@ def launcher():
 
 def test_processes_of_mpi_are_ranks():
     code = """
-    import gpumem, numpy as np
+    import pygpumem as gpumem, numpy as np
     device = gpumem.Device("host")
     comm = gpumem.Communicator.from_environment(device, timeout=60, check=True)
     assert gpumem.Communicator.process()[:2] == (comm.rank, comm.size) == (comm.rank, 4)
@@ -415,7 +415,7 @@ def test_processes_of_mpi_are_ranks():
 
 
 def test_without_a_launcher_it_says_what_it_looked_for():
-    code = "import gpumem; gpumem.Communicator.from_environment(gpumem.Device('host'))"
+    code = "import pygpumem as gpumem; gpumem.Communicator.from_environment(gpumem.Device('host'))"
     names = ("RANK", "WORLD_SIZE", "OMPI_", "PMI", "SLURM_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(names)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-import gpumem
+import pygpumem as gpumem
 from test_communicator import HOST, launcher, on_threads, ranks, uploaded
 
 
@@ -191,7 +191,7 @@ def test_one_nccl_serves_the_process(how, tmp_path):
     elif not named:
         pytest.skip("GPUMEM_NCCL names no NCCL")
     code = """
-    import ctypes, sys, gpumem
+    import ctypes, sys, pygpumem as gpumem
     from test_communicator_group import maps
     how, path = sys.argv[1:]
     if how == "torch":
@@ -221,7 +221,7 @@ def test_one_nccl_serves_the_process(how, tmp_path):
 
 def test_variables_of_torchrun_are_known():
     code = """
-    import gpumem
+    import pygpumem as gpumem
     print(gpumem.Communicator.process())
     try:
         gpumem.Communicator.from_environment(gpumem.Device("host"))
@@ -256,7 +256,7 @@ def test_joining_is_interrupted_by_the_keyboard():
     """The other rank of MPI never joins."""
     code = """
     import os, signal, threading, time
-    import gpumem
+    import pygpumem as gpumem
     if os.environ["PMI_RANK"] == "1":
         time.sleep(3)
         os._exit(0)

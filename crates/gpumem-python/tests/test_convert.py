@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

@@ -2,7 +2,7 @@
 
 import inspect
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

@@ -2,7 +2,7 @@
 
 import gc
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

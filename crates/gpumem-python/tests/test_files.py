@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -330,7 +330,7 @@ def test_graphs_record_what_was_read(tmp_path):
 
 LOCKED = """
 import os, sys, time
-import gpumem, numpy as np
+import pygpumem as gpumem, numpy as np
 gpumem.select_device("host")
 path, kind = sys.argv[1:]
 ran = []

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -646,7 +646,7 @@ def test_the_device_of_a_graph():
     second = gpumem.Device("host:1")
     x = gpumem.to_device(floats(), device=second)
     graph = gpumem.record(lambda stream, x: stream.copy_to_host(x[0]), [x])
-    assert graph.device == second and repr(graph) == "<gpumem.Graph of 1 calls on host:1>"
+    assert graph.device == second and repr(graph) == "<pygpumem.Graph of 1 calls on host:1>"
     np.testing.assert_array_equal(graph([x]), floats())
     np.testing.assert_array_equal(graph[gpumem.stream(second)]([x]), floats())
 
@@ -787,7 +787,7 @@ def test_a_recording_waits_without_pythons_lock():
 
 def test_the_end_of_python_while_a_graph_runs():
     program = """if True:
-        import gpumem, numpy as np, time
+        import pygpumem as gpumem, numpy as np, time
         gpumem.select_device("host")
         kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> y) { }", host=lambda y: time.sleep(0.1))
         y = gpumem.to_device(np.zeros(4, "f4"))

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -118,9 +118,9 @@ def test_spellings_of_parameters():
         ) { }
         """
     )
-    assert repr(kernel) == "<gpumem.Kernel many(a, b, c, d, e)>"
+    assert repr(kernel) == "<pygpumem.Kernel many(a, b, c, d, e)>"
     for space in "\u00a0\u2028\u3000":  # of several bytes
-        assert repr(gpumem.compile(f"GPUMEM_KERNEL a(float{space}x) {{}}")) == "<gpumem.Kernel a(x)>"
+        assert repr(gpumem.compile(f"GPUMEM_KERNEL a(float{space}x) {{}}")) == "<pygpumem.Kernel a(x)>"
     types = "gpumem::slice<const float>, gpumem::view<gpumem::u32, 2>, gpumem::u64, gpumem::slice<gpumem::complex<double>>, bool"
     assert f"({types})" in kernel.source()
     with pytest.raises(ValueError):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -340,7 +340,7 @@ def test_errors_name_the_entry():
 
 LISTS = textwrap.dedent("""
     import inspect
-    import gpumem, numpy as np
+    import pygpumem as gpumem, numpy as np
 
     class Long:
         def __len__(self):

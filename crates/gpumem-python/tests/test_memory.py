@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

@@ -5,7 +5,7 @@ import gc
 import mmap
 from multiprocessing import shared_memory
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

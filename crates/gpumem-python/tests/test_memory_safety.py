@@ -7,7 +7,7 @@ import subprocess
 import sys
 import weakref
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -353,7 +353,7 @@ CHAINS = {
 @pytest.mark.parametrize("line", CHAINS.values(), ids=CHAINS)
 def test_chains_of_objects_that_keep_each_other_end(line):
     program = f"""
-import gpumem, numpy as np
+import pygpumem as gpumem, numpy as np
 device = gpumem.select_device("host")
 SOURCE = "GPUMEM_KERNEL k(slice<float> x) {{ }}"
 class Keeps:
@@ -406,11 +406,11 @@ def test_what_is_kept_is_dropped_in_one_way():
 def test_another_interpreter_is_refused_and_the_main_one_goes_on():
     interpreters = pytest.importorskip("_xxsubinterpreters")
     program = """
-import gpumem, numpy as np, _xxsubinterpreters as interpreters
+import pygpumem as gpumem, numpy as np, _xxsubinterpreters as interpreters
 gpumem.select_device("host")
 other = interpreters.create()
 try:
-    interpreters.run_string(other, "import gpumem")
+    interpreters.run_string(other, "import pygpumem as gpumem")
 except interpreters.RunFailedError as error:
     print("refused:", error)
 interpreters.destroy(other)

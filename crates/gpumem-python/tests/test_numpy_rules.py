@@ -3,7 +3,7 @@
 import operator
 import warnings
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

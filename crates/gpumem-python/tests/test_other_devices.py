@@ -3,7 +3,7 @@
 import inspect
 import tempfile
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -170,7 +170,7 @@ def test_a_device_is_given_by_its_name_too():
     with pytest.raises(gpumem.GpuMemError, match="host:7"):
         gpumem.device_array(4, device="host:7")
     for wrong in 1, b"host", ["host:1"]:
-        with pytest.raises(TypeError, match="a device is a gpumem.Device, or its name"):
+        with pytest.raises(TypeError, match="a device is a pygpumem.Device, or its name"):
             gpumem.device_array(4, device=wrong)
 
 

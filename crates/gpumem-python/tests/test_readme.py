@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 

@@ -1,6 +1,6 @@
 """Numbers of Python as elements of two bytes: rounded as NumPy rounds them, wherever they are given."""
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

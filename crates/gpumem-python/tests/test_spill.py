@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -334,7 +334,7 @@ def run(program, **variables):
 def test_arrays_leave_when_an_allocation_finds_no_memory():
     run(
         """
-import gpumem, numpy as np
+import pygpumem as gpumem, numpy as np
 gpumem.select_device("host")
 for order in "least_recent", "most_recent":
     spilling = gpumem.SpillManager(order=order)
@@ -366,7 +366,7 @@ print("ends")
 def test_a_forked_child_is_refused():
     run(
         """
-import gpumem, numpy as np, os
+import pygpumem as gpumem, numpy as np, os
 gpumem.select_device("host")
 spilling = gpumem.SpillManager()
 own, pieces = spilling.add(np.zeros(4)), gpumem.chunks(np.zeros(40), 4)

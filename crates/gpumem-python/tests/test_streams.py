@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 
@@ -97,7 +97,7 @@ def test_a_callback_that_recurses_for_ever_is_an_error_of_python():
     # By way of NumPy each level takes more of the stack than by way of Python alone.
     program = """
 import sys
-import gpumem, numpy as np
+import pygpumem as gpumem, numpy as np
 gpumem.select_device("host")
 def recurse(n):
     return np.frompyfunc(recurse, 1, 1)(n)

@@ -5,9 +5,9 @@ import inspect
 import operator
 import pathlib
 
-import gpumem
+import pygpumem._native as gpumem
 
-TREE = ast.parse((pathlib.Path(__file__).parents[1] / "gpumem.pyi").read_text())
+TREE = ast.parse((pathlib.Path(__file__).parents[1] / "python/pygpumem/_native.pyi").read_text())
 # What Python gives every class, or what only the stubs need a name for.
 ORDINARY = set(dir(object)) | {"__module__", "__doc__", "__weakref__"}
 # Operators only raise. The stubs leave them out, so that type checkers refuse them.
@@ -40,7 +40,7 @@ def of_module(function):
 def test_module_and_stubs_have_the_same_names():
     stubs = {node.name for node in TREE.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     stubs |= {node.target.id for node in TREE.body if isinstance(node, ast.AnnAssign)}
-    module = {name for name in vars(gpumem) if not name.startswith("_") and name != "gpumem"}
+    module = {name for name in vars(gpumem) if not name.startswith("_")}
     assert {name for name in stubs if not name.startswith("_")} == module
 
 
@@ -68,10 +68,10 @@ def test_classes_have_the_same():
 
 
 def test_everything_public_says_what_it_does():
-    """`help(gpumem)` has a sentence for each name."""
+    """`help(pygpumem)` has a sentence for each name."""
     silent = []
     for name, found in vars(gpumem).items():
-        if name.startswith("_") or name == "gpumem":
+        if name.startswith("_"):
             continue
         silent += [] if found.__doc__ else [name]
         if isinstance(found, type) and not issubclass(found, Exception):

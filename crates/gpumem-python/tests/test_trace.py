@@ -4,7 +4,7 @@ import json
 import os
 import threading
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 import pytest
 

@@ -43,7 +43,7 @@ WAITS = [
 
 PROGRAM = textwrap.dedent("""
     import sys, tempfile
-    import numpy as np, gpumem
+    import numpy as np, pygpumem as gpumem
     device = gpumem.select_device("host")
     files = tempfile.TemporaryDirectory()
     folder = files.name
@@ -98,7 +98,7 @@ def test_a_wait_is_refused_where_it_would_never_end(place):
 
 HELD = textwrap.dedent("""
     import time
-    import numpy as np, gpumem
+    import numpy as np, pygpumem as gpumem
     device = gpumem.select_device("host")
     s, kept = gpumem.stream(), gpumem.mapped_array(4, "f4")
     other = gpumem.pinned_array(4, "f4")
@@ -129,6 +129,48 @@ def test_a_body_does_not_wait_for_a_thread_that_waits_for_it():
     assert len(refused) == 3 and "ends" in done.stdout, done.stdout + done.stderr
 
 
+def test_a_destructor_does_not_wait_for_the_call_that_runs_it():
+    """The call that uses a page-locked array runs deleters, and so destructors of Python, which use that array or one that another
+    thread uses in the same way."""
+    program(
+        """
+        import time, threading, weakref
+        import pygpumem as gpumem, numpy as np
+
+        gpumem.select_device("host")
+        hosts, told = [gpumem.pinned_array(4, "f4") for _ in range(2)], []
+        slow = gpumem.compile("GPUMEM_KERNEL k(slice<float> x) { }", host=lambda x: time.sleep(0.2))
+
+        def looks(at):
+            try:
+                hosts[at][0]
+            except gpumem.GpuMemError as error:
+                told.append(str(error))
+            except NotImplementedError as error:
+                told.append(str(error))
+
+        stream = gpumem.stream()
+        into = [gpumem.device_array(1000, "f4") for _ in range(24)]
+        slow[1, 1, stream](gpumem.to_device(np.zeros(4, "f4")))
+        with gpumem.defer_cleanup():
+            # More than the queue of what waits to be freed keeps before it is looked at.
+            for at, to in enumerate(into):
+                array = np.zeros(1000, "f4")
+                weakref.finalize(array, looks, at % 2)
+                given = gpumem.from_dlpack(array)
+                to.copy_to_device(given, stream=stream)
+                del array, given
+            stream.synchronize()
+        threads = [threading.Thread(target=gpumem.to_device, args=[host, gpumem.stream()]) for host in hosts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert told and all("destructor" in text for text in told), told
+        """
+    )
+
+
 def test_every_wait_asks_first():
     """One module waits and starts threads; it gives nothing to wait with to those who have not asked."""
     source = pathlib.Path(__file__).parents[1] / "src"
@@ -149,7 +191,7 @@ def test_the_end_of_python_waits_for_its_code_on_other_threads():
     for _ in range(4):
         out = program("""
             import time
-            import gpumem, numpy as np
+            import pygpumem as gpumem, numpy as np
             gpumem.select_device("host")
             kernel = gpumem.compile("GPUMEM_KERNEL k(slice<float> x) { }", host=lambda x: time.sleep(0.3))
             stream, array = gpumem.stream(), gpumem.to_device(np.zeros(4, "f4"))
@@ -165,7 +207,7 @@ def test_the_end_of_python_waits_for_deleters_of_tensors_on_other_threads():
         out = program(f"""
             import sys, threading, time
             sys.path.insert(0, {folder!r})
-            import gpumem, numpy as np
+            import pygpumem as gpumem, numpy as np
             from test_malformed import LEN, Producer
 
             class Slow(Producer):
@@ -207,7 +249,7 @@ INTERRUPTED = "kernel(sleeps)[1, 1](array); atexit.register(interrupt)"
 def test_python_never_ends_while_its_code_runs():
     program = """
         import atexit, os, signal, threading, time
-        import gpumem, numpy as np
+        import pygpumem as gpumem, numpy as np
 
         def goes_on(*_):
             begun.set()
@@ -261,7 +303,7 @@ def test_python_never_ends_while_its_code_runs():
 def test_a_child_that_is_forked_in_code_that_the_library_calls_ends(call):
     out = program(f"""
         import os, sys, time
-        import gpumem, numpy as np
+        import pygpumem as gpumem, numpy as np
         children = []
 
         def forks(*_):
@@ -290,7 +332,7 @@ def test_a_child_that_is_forked_in_code_that_the_library_calls_ends(call):
 def test_two_threads_may_open_one_handle():
     program("""
         import sys, threading
-        import gpumem, numpy as np
+        import pygpumem as gpumem, numpy as np
         gpumem.select_device("host")
         sys.setswitchinterval(1e-6)
         handle = gpumem.open_ipc_array(bytes(64), 4, np.float32)
@@ -312,7 +354,7 @@ def test_two_threads_may_open_one_handle():
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
     out = program("""
         import os, signal, threading, time
-        import gpumem, numpy as np
+        import pygpumem as gpumem, numpy as np
         gpumem.select_device("host")
         begun, ends = threading.Event(), threading.Event()
 

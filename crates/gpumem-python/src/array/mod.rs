@@ -19,7 +19,7 @@ use crate::{
     wait::may_wait,
 };
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyTypeError, PyValueError},
     ffi,
     prelude::*,
     types::{PyDict, PyTuple},
@@ -72,6 +72,33 @@ impl DeviceNDArray {
     #[getter]
     fn nbytes(&self) -> usize {
         each!(&self.elements, array => array.byte_len())
+    }
+
+    /// Bytes from the first element to the last.
+    #[getter]
+    fn alloc_size(&self) -> usize {
+        each!(&self.elements, array => array.layout().extent().len())
+    }
+
+    /// No stream: arrays have none of their own, and every use of one comes after the earlier ones.
+    #[getter]
+    fn stream(&self) -> u32 {
+        0
+    }
+
+    /// The address of the first element, as a pointer of ctypes. As by `__cuda_array_interface__`, the memory is lent as long as the
+    /// array object lives.
+    #[getter]
+    fn device_ctypes_pointer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let says = crate::interchange::describe(py, self)?;
+        let data = says.get_item("data")?.ok_or_else(|| PyAttributeError::new_err("the array has no address"))?;
+        py.import("ctypes")?.getattr("c_void_p")?.call1((data.get_item(0)?,))
+    }
+
+    /// The array itself, whose `device_ctypes_pointer` is that of its memory.
+    #[getter]
+    fn gpu_data(slf: Py<Self>) -> Py<Self> {
+        slf
     }
 
     /// The device that the memory belongs to.
@@ -358,7 +385,7 @@ impl DeviceNDArray {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (shape, dtype) = (self.shape(py)?, self.dtype.numpy(py)?);
         Ok(format!(
-            "<gpumem.DeviceNDArray shape={} dtype={} on {}>",
+            "<pygpumem.DeviceNDArray shape={} dtype={} on {}>",
             shape.repr()?,
             dtype.str()?,
             self.device()?.0.name()

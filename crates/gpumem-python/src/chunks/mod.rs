@@ -67,7 +67,7 @@ fn key<'py>(py: Python<'py>, rows: &Range<usize>) -> Bound<'py, PySlice> {
 }
 
 /// The pieces of an array, uploaded one after the other: what `chunks` returns.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct ChunkIter {
     source: Kept,
     cut: Cut,
@@ -146,7 +146,7 @@ impl ChunkIter {
 
     fn __repr__(&self) -> String {
         let (next, total) = (self.state().next, self.cut.total);
-        format!("<gpumem.ChunkIter at row {next} of {total} on {}>", self.stream.0.device().name())
+        format!("<pygpumem.ChunkIter at row {next} of {total} on {}>", self.stream.0.device().name())
     }
 }
 

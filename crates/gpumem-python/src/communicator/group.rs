@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Operations that are enqueued together at the end of a `with` statement. An exchange with neighbours needs that, because a
 /// send alone may wait for its receive. Arrays of the host hold the result after the end.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Group {
     communicator: Kept<Communicator>,
     stream: gpumem::Stream,

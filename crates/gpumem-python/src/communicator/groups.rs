@@ -5,7 +5,7 @@ use crate::kept::Kept;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
 /// A group for each of several ranks. All of their operations are enqueued together at the end of a `with` statement.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Groups(Vec<Kept<Group>>);
 
 impl Groups {

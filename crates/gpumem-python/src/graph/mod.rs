@@ -32,7 +32,7 @@ use results::{Results, Returned};
 type Form = (Vec<WriteForm<u8, IxDyn>>, Vec<ReadForm<u8, IxDyn>>, Vec<UntypedValue>);
 
 /// Work that was recorded once by `record`, and is launched often: `graph(*arguments)`, or `graph[stream](*arguments)`.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct Graph {
     graph: gpumem::Graph<Form, Results>,
     device: gpumem::Device,
@@ -41,7 +41,7 @@ pub(crate) struct Graph {
 }
 
 /// A graph with the stream of its launches, if it names one.
-#[pyclass(frozen, module = "gpumem")]
+#[pyclass(frozen, module = "pygpumem")]
 pub(crate) struct GraphLaunch {
     graph: Kept<Graph>,
     stream: Option<Stream>,
@@ -212,7 +212,7 @@ impl Graph {
     fn __repr__(&self) -> String {
         let own = self.graph.report();
         let (calls, name) = (own.launches + own.copies + own.fills, self.device.name());
-        format!("<gpumem.Graph of {calls} calls on {name}>")
+        format!("<pygpumem.Graph of {calls} calls on {name}>")
     }
 }
 

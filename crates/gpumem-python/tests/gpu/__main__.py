@@ -32,7 +32,7 @@ def child(name, device, seconds, start):
 
     end = time.monotonic() + seconds
     try:
-        import gpumem
+        import pygpumem as gpumem
 
         gpumem.select_device(device)
         if name == "times":

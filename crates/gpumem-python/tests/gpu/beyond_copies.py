@@ -4,7 +4,7 @@ import pickle
 import subprocess
 import sys
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -81,7 +81,7 @@ def events_and_callbacks():
 
 
 CHILD = """
-import pickle, sys, gpumem
+import pickle, sys, pygpumem as gpumem
 gpumem.select_device(sys.argv[1])
 with pickle.loads(sys.stdin.buffer.read()) as array:
     print(array.copy_to_host().sum())

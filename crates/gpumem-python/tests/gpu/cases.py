@@ -4,7 +4,7 @@ import contextlib
 import gc
 import time
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 from data import LAYOUTS, TYPES, cube, driver, view

@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import pathlib
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 

@@ -6,7 +6,7 @@ argument of a kernel (``argument``). `refuses` says what the library itself cann
 
 import contextlib
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 from data import LAYOUTS, view

@@ -75,7 +75,7 @@ def numpy_arrays(_):
 
 
 def own_arrays(device):
-    import gpumem
+    import pygpumem as gpumem
     import numpy
 
     def make(shape, value):
@@ -86,7 +86,7 @@ def own_arrays(device):
 
 def waits(rank, size):
     """While one rank waits for the others, its other threads run, and Ctrl-C ends the wait."""
-    import gpumem
+    import pygpumem as gpumem
     import numpy
 
     counted, is_done = 0, False
@@ -131,7 +131,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--gpus", type=int, default=1, help="of this machine")
     options = parser.parse_args()
-    import gpumem
+    import pygpumem as gpumem
 
     number, size, local = gpumem.Communicator.process()
     device = options.device

@@ -6,7 +6,7 @@ import sys
 
 import beyond_copies
 import collectives
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
@@ -183,7 +183,7 @@ def their_kernel_our_arrays():
 
 
 NEGATIVE = """
-import sys, numpy as np, torch, gpumem
+import sys, numpy as np, torch, pygpumem as gpumem
 gpumem.select_device("cuda:0")
 if sys.argv[1] == "cupy":
     import cupy

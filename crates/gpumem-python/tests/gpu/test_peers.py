@@ -2,7 +2,7 @@
 
 import os
 
-import gpumem
+import pygpumem as gpumem
 import pytest
 
 from cases import Refused, cases

@@ -2,7 +2,7 @@
 
 import time
 
-import gpumem
+import pygpumem as gpumem
 import numpy as np
 
 ROUNDS, CALLS = 15, 2000

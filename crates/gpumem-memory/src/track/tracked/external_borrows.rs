@@ -53,7 +53,7 @@ const FOREIGN: usize = 1 << (usize::BITS - 2);
 /// Set where a view without a borrow has been made.
 const DETACHED: usize = 1 << (usize::BITS - 3);
 
-/// Set where it has been lent to somebody, by a stream or not: an import of a loan makes another handle, at any time.
+/// Set where it has been lent, by a stream or not: an import of a loan makes another handle, at any time.
 const HAS_LOANS: usize = 1 << (usize::BITS - 4);
 
 const FLAGS: usize = SHARED | FOREIGN | DETACHED | HAS_LOANS;
@@ -127,7 +127,7 @@ impl<B: Backend> Tracked<B> {
         self.note_flag(DETACHED);
     }
 
-    /// Notes that the memory is about to be lent to somebody, also to the host, which works on no stream.
+    /// Notes that the memory is about to be lent, also to the host, which works on no stream.
     pub fn note_loans(&self) {
         self.note_flag(HAS_LOANS);
     }
@@ -163,7 +163,7 @@ impl<B: Backend> Tracked<B> {
     /// Whether another handle may name the same bytes, or come to be while others enqueue work on them: any loan may come back. Also after
     /// the loans have ended, as one may end and come back at any moment.
     #[inline]
-    pub(in crate::track) fn is_announced(&self) -> bool {
+    pub(in crate::track) fn needs_announcement(&self) -> bool {
         self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
