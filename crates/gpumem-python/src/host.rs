@@ -108,7 +108,7 @@ pub(crate) fn check_destination(object: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// NumPy's class of arrays.
-fn ndarray(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn ndarray(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class =
         CLASS.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("ndarray")?.unbind()))?;

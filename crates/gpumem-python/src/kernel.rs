@@ -12,6 +12,7 @@ use crate::{
     kept::Kept,
     list::Listed,
     number,
+    page_locked::page_locked,
     recording::{is_recorded, outside},
     signature::{self, Form, Parameter},
     stream,
@@ -340,7 +341,12 @@ fn array<'py>(
         let (name, wanted) = (&parameter.name, parameter.element);
         PyTypeError::new_err(format!("`{name}` is an array of {wanted}, and the elements are {found}"))
     };
-    if let Some(array) = interchange::device_source(argument, Some(stream.device()))? {
+    let seen_by_device = match page_locked(argument)? {
+        // One that the device cannot see is copied, as any other array of the host.
+        Some(host) if host.get().is_visible(py)? => Some(Bound::new(py, host.get().device_view(py)?)?),
+        _ => interchange::device_source(argument, Some(stream.device()))?,
+    };
+    if let Some(array) = seen_by_device {
         let array = array.get();
         if array.dtype.number() != Some(parameter.element) {
             return Err(wrong(array.dtype.name(py)?));

@@ -28,6 +28,7 @@ mod locked;
 mod make;
 mod make_host;
 mod number;
+mod page_locked;
 mod pinned;
 mod recording;
 mod signature;

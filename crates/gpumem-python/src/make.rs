@@ -10,7 +10,7 @@ use crate::{
     file_view::FileView,
     host::{Host, fixed},
     list::Listed,
-    pinned::HostNDArray,
+    page_locked::page_locked,
     stream::{self, Stream},
 };
 use gpumem::{ArraySpec, DescriptorError, Layout, Order, ndarray::IxDyn};
@@ -168,7 +168,9 @@ pub(crate) fn copied(
     if let Ok(view) = source.cast::<FileView>() {
         return view.get().copy_to(py, stream, at);
     }
-    if let (Ok(host), Some(stream)) = (source.cast::<HostNDArray>(), stream) {
+    if let Some(stream) = stream
+        && let Some(host) = page_locked(source)?
+    {
         let host = host.get();
         let elements = host.to_device(py, &stream.0)?;
         return Ok(DeviceNDArray::new(elements, host.dtype().clone_ref(py)));
@@ -211,8 +213,8 @@ pub(crate) fn source<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
     if let Some(array) = crate::interchange::device_source(object, None)? {
         return Ok(array.into_any());
     }
-    if object.is_instance_of::<HostNDArray>() {
-        return Ok(object.clone());
+    if let Some(host) = page_locked(object)? {
+        return Ok(host.into_any());
     }
     let host = Host::of(object)?;
     Ok(fixed(&host.array)?.unwrap_or(host.array))

@@ -92,6 +92,8 @@ pub(crate) trait HostMemory: Send {
     fn device_view(&mut self) -> Option<Elements>;
     /// The bytes of an array that graphs may return.
     fn bytes(&self) -> Option<Result<Bytes, Error>>;
+    /// Whether the device sees it.
+    fn is_visible(&self) -> bool;
     /// A copy on a stream's device.
     fn to_device(&self, stream: &gpumem::Stream) -> Result<Elements, Error>;
     /// Copies to an array of a device; `None` where its elements are of another type.
@@ -117,6 +119,10 @@ where
 
     fn device_view(&mut self) -> Option<Elements> {
         self.view.map(|view| view(&mut self.array))
+    }
+
+    fn is_visible(&self) -> bool {
+        self.view.is_some()
     }
 
     fn bytes(&self) -> Option<Result<Bytes, Error>> {
@@ -268,6 +274,11 @@ impl HostNDArray {
     pub(crate) fn read_from(&self, py: Python<'_>, from: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
         let done = self.with(py, |memory| memory.read_from(from, stream).transpose())?;
         done.ok_or_else(other_elements)
+    }
+
+    /// Whether the device sees it: a mapped or managed array.
+    pub(crate) fn is_visible(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |memory| Ok(memory.is_visible()))
     }
 
     /// The array as a result of a graph; `None` if it is more than page-locked.

@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pygpumem
@@ -97,3 +98,71 @@ def test_the_report_names_devices_and_what_is_missing():
     assert "host:0: " in done.stdout
     listed = {line.split(":")[0] for line in done.stdout.splitlines()}
     assert set(pygpumem.unavailable()) <= listed and {"nccl", "rccl"} <= listed
+
+
+def test_page_locked_arrays_are_numpys():
+    stream = cuda.stream()
+    for make in cuda.pinned_array, cuda.mapped_array, cuda.managed_array:
+        array = make((3, 4), np.float32, order="F")
+        assert isinstance(array, np.ndarray) and array.flags.f_contiguous and array.dtype == np.float32
+        array[:] = np.arange(12).reshape(3, 4)
+        there = cuda.to_device(array, stream=stream)
+        twice = cuda.device_array_like(there, stream=stream)
+        twice.copy_to_device(array, stream=stream)
+        array[:] = 0
+        assert there.copy_to_host(array, stream=stream) is array
+        stream.synchronize()
+        np.testing.assert_array_equal(array, np.arange(12).reshape(3, 4))
+        # A part has its own elements, and copies of it are done on return.
+        part = array[1:, ::2]
+        np.testing.assert_array_equal(cuda.to_device(part, stream=stream).copy_to_host(), part)
+        twice[1:, ::2].copy_to_host(array[1:, ::2], stream=stream)
+        assert type(array.sum()) is np.float32 and type(array + 1) is np.ndarray and array[1:]._page_locked is None
+    like = cuda.pinned_array_like(np.zeros(3, [("a", "i4"), ("b", "f8")]))
+    assert like.dtype.names == ("a", "b") and like.shape == (3,)
+
+
+def test_copies_to_page_locked_arrays_are_only_enqueued():
+    slow = cuda.compile("GPUMEM_KERNEL slow(slice<float> y) { }", host=lambda y: (begun.set(), ends.wait(60), y.fill(5)))
+    begun, ends = threading.Event(), threading.Event()
+    stream, array, there = cuda.stream(), cuda.pinned_array(4, np.float32), cuda.to_device(np.zeros(4, "f4"))
+    slow[1, 1, stream](there)
+    assert begun.wait(60)
+    there.copy_to_host(array, stream=stream)  # returns, although the kernel waits
+    ends.set()
+    stream.synchronize()
+    np.testing.assert_array_equal(array, np.full(4, 5))
+
+
+def test_kernels_use_mapped_arrays_in_place():
+    x = np.arange(4, dtype="f4")
+    for make in cuda.mapped_array, cuda.managed_array, pygpumem.mapped_array:
+        y = make(4, np.float32)
+        np.asarray(y)[:] = 1
+        SCALE[1, 4](x, y)
+        cuda.synchronize()
+        np.testing.assert_array_equal(np.asarray(y), 1 + 2 * x)
+    with pytest.raises(AttributeError, match="part"):
+        cuda.mapped_array(4)[1:].device_view
+    with pytest.raises(ValueError, match="mapped"):
+        cuda.pinned_array(4).device_view
+    # A pinned one is copied, there and back.
+    y = cuda.pinned_array(4, np.float32)
+    y[:] = 1
+    SCALE[1, 4](x, y)
+    np.testing.assert_array_equal(y, 1 + 2 * x)
+
+
+def test_an_array_that_lies_about_its_memory_changes_only_what_it_names():
+    class Lies(np.ndarray):
+        _page_locked = None
+
+    other = pygpumem.pinned_array(2, np.float32)
+    np.asarray(other)[:] = 7
+    lies = np.zeros(4, "f4").view(Lies)
+    lies._page_locked = other
+    stream = cuda.stream()
+    np.testing.assert_array_equal(cuda.to_device(lies, stream=stream).copy_to_host(), [7, 7])
+    for wrong in 3, np.zeros(4), pygpumem.stream():
+        lies._page_locked = wrong
+        np.testing.assert_array_equal(cuda.to_device(lies, stream=stream).copy_to_host(), np.zeros(4))

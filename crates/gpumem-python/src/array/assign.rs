@@ -8,7 +8,7 @@ use crate::{
     host::Host,
     interchange::device_source,
     number,
-    pinned::HostNDArray,
+    page_locked::page_locked,
     recording::is_recorded,
     stream::Stream,
 };
@@ -26,10 +26,10 @@ impl DeviceNDArray {
     ) -> PyResult<()> {
         check_writable(self.read_only)?;
         let wide = way != Way::Copy;
-        if let Ok(host) = source.cast::<HostNDArray>()
-            && !wide
+        if !wide
             && !self.dtype.is_unaligned()
             && let Some(stream) = stream
+            && let Some(host) = page_locked(source)?
         {
             self.dtype.expect(py, host.get().dtype())?;
             return host.get().write_to(py, &self.elements, &stream.0);

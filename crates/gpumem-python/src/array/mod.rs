@@ -14,7 +14,7 @@ use crate::{
     device_array::{DeviceNDArray, Way},
     error::{raise, raise_layout},
     host::Host,
-    pinned::HostNDArray,
+    page_locked::page_locked,
     stream,
     wait::may_wait,
 };
@@ -155,8 +155,9 @@ impl DeviceNDArray {
                     .call((self.shape(py)?, self.dtype.numpy(py)?), Some(&options))?
             }
         };
-        if let (Ok(host), Some(stream)) = (ary.cast::<HostNDArray>(), &stream)
+        if let Some(stream) = &stream
             && !self.dtype.is_unaligned()
+            && let Some(host) = page_locked(&ary)?
         {
             self.dtype.expect(py, host.get().dtype())?;
             host.get().read_from(py, &self.elements, &stream.0)?;

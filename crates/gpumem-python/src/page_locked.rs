@@ -1,0 +1,18 @@
+//! Page-locked arrays among what Python gives.
+
+use crate::{host::ndarray, pinned::HostNDArray};
+use pyo3::{intern, prelude::*};
+
+/// A page-locked array of the library's, also by an array of a class of NumPy's arrays that says which one has its memory: what
+/// `pygpumem.cuda` makes. Whatever it says, the elements of that one are used.
+pub(crate) fn page_locked<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, HostNDArray>>> {
+    if let Ok(host) = object.cast::<HostNDArray>() {
+        return Ok(Some(host.clone()));
+    }
+    let (class, of_numpy) = (object.get_type(), ndarray(object.py())?);
+    if class.is(&of_numpy) || !class.is_subclass(&of_numpy)? {
+        return Ok(None);
+    }
+    let host = object.getattr_opt(intern!(object.py(), "_page_locked"))?;
+    Ok(host.and_then(|host| host.cast_into().ok()))
+}
