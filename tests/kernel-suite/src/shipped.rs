@@ -2,11 +2,12 @@
 
 use gpumem_core::{Backend, Element, Result};
 use gpumem_kernel::{Entry, Kernel, KernelDef, Parameters};
-use gpumem_runtime::Stream;
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::Dimension;
 use std::fmt::Debug;
 
-/// A kernel with its expected results. No item has a default: a kernel without problems or without a reference cannot
-/// be registered.
+/// A kernel with its expected results. Only `run` has a default: a kernel without problems or without a reference
+/// cannot be registered.
 pub trait ShippedKernel: 'static {
     /// The parameters of the kernel.
     type Parameters: Parameters;
@@ -14,6 +15,8 @@ pub trait ShippedKernel: 'static {
     type Problem: Debug;
     /// An element of the output.
     type Elem: Element + PartialEq + Debug;
+    /// The indices of the output.
+    type Shape: Dimension;
 
     /// The kernel.
     fn declaration() -> KernelDef<Self::Parameters>;
@@ -25,6 +28,16 @@ pub trait ShippedKernel: 'static {
     /// Computes the answer in plain loops over host memory. Every device must return the same bits.
     fn reference(problem: &Self::Problem) -> Vec<Self::Elem>;
 
+    /// Enqueues the kernel, and waits for nothing: a graph can record it. Returns where the answer will be.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn enqueue<B: Backend>(
+        kernel: &Kernel<Self::Parameters, B>,
+        stream: &Stream<B>,
+        problem: &Self::Problem,
+    ) -> Result<PinnedArray<Self::Elem, Self::Shape, B>>;
+
     /// The answer by the kernel, launched in the order of `stream`.
     ///
     /// # Errors
@@ -33,7 +46,9 @@ pub trait ShippedKernel: 'static {
         kernel: &Kernel<Self::Parameters, B>,
         stream: &Stream<B>,
         problem: &Self::Problem,
-    ) -> Result<Vec<Self::Elem>>;
+    ) -> Result<Vec<Self::Elem>> {
+        Ok(Self::enqueue(kernel, stream, problem)?.view()?.iter().copied().collect())
+    }
 }
 
 /// A kernel without its tests, for compilers and for simulators of a GPU.

@@ -31,6 +31,7 @@ mod l13_failures;
 mod l14_arguments;
 mod l14_failures;
 mod l14_graphs;
+mod l14_kernels;
 mod l14_memory;
 mod l14_pinned;
 mod l14_refusals;
@@ -77,6 +78,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l14_memory::cases(),
         l14_failures::cases(),
         l14_arguments::cases(),
+        l14_kernels::cases(),
         l14_pinned::cases(),
         l14_refusals::cases(),
         l15_files::cases(),

@@ -6,8 +6,9 @@ use gpumem_core::{Backend, Result};
 use gpumem_host::Host;
 use gpumem_kernel::{Entry, Kernel, KernelDef, WorkItemIds};
 use gpumem_kernel_suite::{Saxpy, Shipped, ShippedKernel, saxpy};
-use gpumem_runtime::{Device, Stream};
+use gpumem_runtime::{Device, PinnedArray, Stream};
 use host_double::{Programs, ThirdParty, ThirdPartyDevice};
+use ndarray::Ix1;
 
 type Gpu = ThirdParty;
 
@@ -75,6 +76,7 @@ macro_rules! planted {
             type Parameters = saxpy::Parameters;
             type Problem = <Saxpy as ShippedKernel>::Problem;
             type Elem = f32;
+            type Shape = Ix1;
 
             fn declaration() -> KernelDef<saxpy::Parameters> {
                 $declaration
@@ -85,12 +87,12 @@ macro_rules! planted {
             fn reference(problem: &Self::Problem) -> Vec<f32> {
                 $reference(Saxpy::reference(problem))
             }
-            fn run<B: Backend>(
+            fn enqueue<B: Backend>(
                 kernel: &Kernel<saxpy::Parameters, B>,
                 stream: &Stream<B>,
                 problem: &Self::Problem,
-            ) -> Result<Vec<f32>> {
-                Saxpy::run(kernel, stream, problem)
+            ) -> Result<PinnedArray<f32, Ix1, B>> {
+                Saxpy::enqueue(kernel, stream, problem)
             }
         }
     };

@@ -7,8 +7,8 @@ use crate::{
 };
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Constant, Kernel, KernelDef, config_for_items};
-use gpumem_runtime::Stream;
-use ndarray::{Array3, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array3, Ix3, s};
 
 /// [`convolution`].
 #[derive(Debug)]
@@ -42,6 +42,7 @@ impl ShippedKernel for Convolution {
     type Parameters = convolution::Parameters;
     type Problem = Problem;
     type Elem = u8;
+    type Shape = Ix3;
 
     fn declaration() -> KernelDef<convolution::Parameters> {
         convolution::convolution()
@@ -84,11 +85,11 @@ impl ShippedKernel for Convolution {
         indices.map(|(y, x, channel)| pixel(y, x, channel)).collect()
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<convolution::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<PinnedArray<u8, Ix3, B>> {
         let whole = stream.to_device(&problem.whole())?;
         let mut result = stream.device_array::<u8, _>(problem.extents)?;
         let (height, width, channels) = problem.extents;
@@ -99,6 +100,6 @@ impl ShippedKernel for Convolution {
             &config_for_items([width, height, channels], GROUP),
             (&image, &mut result, weights, shift),
         )?;
-        Ok(result.copy_to_host()?.iter().copied().collect())
+        stream.copy_to_host(&result)
     }
 }

@@ -3,8 +3,8 @@
 use crate::{ShippedKernel, histogram, inputs::bytes};
 use gpumem_core::{Backend, LaunchConfig, Result};
 use gpumem_kernel::{Kernel, KernelDef};
-use gpumem_runtime::Stream;
-use ndarray::{Array1, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array1, Ix1, s};
 
 /// [`histogram`].
 #[derive(Debug)]
@@ -29,6 +29,7 @@ impl ShippedKernel for Histogram {
     type Parameters = histogram::Parameters;
     type Problem = Problem;
     type Elem = u32;
+    type Shape = Ix1;
 
     fn declaration() -> KernelDef<histogram::Parameters> {
         histogram::histogram()
@@ -47,15 +48,15 @@ impl ShippedKernel for Histogram {
         totals
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<histogram::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<PinnedArray<u32, Ix1, B>> {
         let values = stream.to_device(&problem.values())?;
         let mut totals = stream.device_array::<u32, _>(256)?;
         let dims = LaunchConfig::linear(problem.groups, histogram::GROUP);
         kernel.launch(stream, &dims, (&values.slice(s![..;problem.step])?, &mut totals))?;
-        Ok(totals.copy_to_host()?.to_vec())
+        stream.copy_to_host(&totals)
     }
 }

@@ -3,8 +3,8 @@
 use crate::{ShippedKernel, inputs::whole, matmul};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::Stream;
-use ndarray::{Array2, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array2, Ix2, s};
 
 /// [`matmul`].
 #[derive(Debug)]
@@ -35,6 +35,7 @@ impl ShippedKernel for Matmul {
     type Parameters = matmul::Parameters;
     type Problem = Problem;
     type Elem = f32;
+    type Shape = Ix2;
 
     fn declaration() -> KernelDef<matmul::Parameters> {
         matmul::matmul()
@@ -58,11 +59,11 @@ impl ShippedKernel for Matmul {
         c
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<matmul::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<PinnedArray<f32, Ix2, B>> {
         let (a, b) = problem.matrices();
         let (a, b) = (stream.to_device(&a)?, stream.to_device(&b)?);
         let mut c = stream.device_array::<f32, _>((problem.rows, problem.columns))?;
@@ -72,6 +73,6 @@ impl ShippedKernel for Matmul {
         } else {
             kernel.launch(stream, &dims, (&a, &b, &mut c))?;
         }
-        Ok(c.copy_to_host()?.iter().copied().collect())
+        stream.copy_to_host(&c)
     }
 }

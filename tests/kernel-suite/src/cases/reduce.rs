@@ -3,7 +3,7 @@
 use crate::{ShippedKernel, inputs::whole, reduce};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::{DeviceArray, Stream};
+use gpumem_runtime::{DeviceArray, PinnedArray, Stream};
 use ndarray::{Array1, Ix1, s};
 
 /// [`reduce`].
@@ -29,7 +29,7 @@ fn reduce_all<B: Backend>(
     stream: &Stream<B>,
     mut left: DeviceArray<f32, Ix1, B>,
     by_wave: bool,
-) -> Result<f32> {
+) -> Result<DeviceArray<f32, Ix1, B>> {
     loop {
         let dims = config_for_items([left.len(), 1, 1], [reduce::GROUP, 1, 1]);
         let groups = dims.groups[0] as usize;
@@ -37,7 +37,7 @@ fn reduce_all<B: Backend>(
         kernel.launch(stream, &dims, (&left, &mut tree, &mut wave))?;
         left = if by_wave { wave } else { tree };
         if left.len() == 1 {
-            return left.get(0);
+            return Ok(left);
         }
     }
 }
@@ -46,6 +46,7 @@ impl ShippedKernel for Reduce {
     type Parameters = reduce::Parameters;
     type Problem = Problem;
     type Elem = f32;
+    type Shape = Ix1;
 
     fn declaration() -> KernelDef<reduce::Parameters> {
         reduce::reduce()
@@ -61,16 +62,19 @@ impl ShippedKernel for Reduce {
         vec![sum, sum]
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<reduce::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<PinnedArray<f32, Ix1, B>> {
         let numbers = stream.to_device(&problem.numbers())?;
         let sum = |by_wave| {
             let x = stream.to_device(&numbers.slice(s![..;problem.step])?)?;
             reduce_all(kernel, stream, x, by_wave)
         };
-        Ok(vec![sum(false)?, sum(true)?])
+        let mut both = stream.device_array::<f32, _>(2)?;
+        stream.copy_to_device(&mut both.slice_mut(s![..1])?, &sum(false)?)?;
+        stream.copy_to_device(&mut both.slice_mut(s![1..])?, &sum(true)?)?;
+        stream.copy_to_host(&both)
     }
 }

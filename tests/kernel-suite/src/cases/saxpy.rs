@@ -3,8 +3,8 @@
 use crate::{ShippedKernel, inputs::whole, saxpy};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::Stream;
-use ndarray::{Array1, Array2, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array2, Ix1, s};
 
 /// [`saxpy`].
 #[derive(Debug)]
@@ -31,6 +31,7 @@ impl ShippedKernel for Saxpy {
     type Parameters = saxpy::Parameters;
     type Problem = Problem;
     type Elem = f32;
+    type Shape = Ix1;
 
     fn declaration() -> KernelDef<saxpy::Parameters> {
         saxpy::saxpy()
@@ -48,16 +49,15 @@ impl ShippedKernel for Saxpy {
         x.iter().zip(y).map(|(x, y)| A * x + y).collect()
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<saxpy::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<PinnedArray<f32, Ix1, B>> {
         let wide = stream.to_device(&problem.wide())?;
         let x = stream.to_device(&wide.slice(s![..;problem.step, 0])?)?;
         let mut y = stream.to_device(&wide.slice(s![..;problem.step, 1])?)?;
         kernel.launch(stream, &config_for_items([problem.len, 1, 1], [256, 1, 1]), (&x, &mut y, A))?;
-        let y: Array1<f32> = stream.copy_to_host(&y)?.view()?.to_owned();
-        Ok(y.to_vec())
+        stream.copy_to_host(&y)
     }
 }

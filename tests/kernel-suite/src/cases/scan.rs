@@ -3,7 +3,7 @@
 use crate::{ShippedKernel, inputs::words, scan};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::{DeviceArray, Stream};
+use gpumem_runtime::{DeviceArray, PinnedArray, Stream};
 use ndarray::{Array1, Ix1, s};
 
 /// [`scan`].
@@ -50,6 +50,7 @@ impl ShippedKernel for Scan {
     type Parameters = scan::Parameters;
     type Problem = Problem;
     type Elem = u32;
+    type Shape = Ix1;
 
     fn declaration() -> KernelDef<scan::Parameters> {
         scan::scan()
@@ -79,13 +80,13 @@ impl ShippedKernel for Scan {
         numbers.slice(s![..;problem.step]).iter().map(next).collect()
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<scan::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<PinnedArray<u32, Ix1, B>> {
         let numbers = stream.to_device(&problem.numbers())?;
         let x = stream.to_device(&numbers.slice(s![..;problem.step])?)?;
-        Ok(scan_all(kernel, stream, &x, problem.group)?.copy_to_host()?.to_vec())
+        stream.copy_to_host(&scan_all(kernel, stream, &x, problem.group)?)
     }
 }

@@ -3,8 +3,8 @@
 use crate::{ShippedKernel, inputs::whole, stencil};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::Stream;
-use ndarray::{Array2, ArrayView2, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array2, ArrayView2, Ix2, s};
 
 /// [`stencil`].
 #[derive(Debug)]
@@ -43,6 +43,7 @@ impl ShippedKernel for Stencil {
     type Parameters = stencil::Parameters;
     type Problem = Problem;
     type Elem = f32;
+    type Shape = Ix2;
 
     fn declaration() -> KernelDef<stencil::Parameters> {
         stencil::stencil()
@@ -63,11 +64,11 @@ impl ShippedKernel for Stencil {
     }
 
     /// To and fro between the views of two arrays.
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<stencil::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<PinnedArray<f32, Ix2, B>> {
         let mut plates = [stream.to_device(&problem.array())?, stream.to_device(&problem.array())?];
         let dims = config_for_items([problem.width, problem.height, 1], [16, 8, 1]);
         for _ in 0..STEPS {
@@ -76,6 +77,6 @@ impl ShippedKernel for Stencil {
             kernel.launch(stream, &dims, arguments)?;
             plates.swap(0, 1);
         }
-        Ok(plates[0].copy_to_host()?.iter().copied().collect())
+        stream.copy_to_host(&plates[0])
     }
 }

@@ -3,8 +3,8 @@
 use crate::{ShippedKernel, inputs::whole, transpose};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::Stream;
-use ndarray::{Array2, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array2, Ix2, s};
 
 /// [`transpose`].
 #[derive(Debug)]
@@ -33,6 +33,7 @@ impl ShippedKernel for Transpose {
     type Parameters = transpose::Parameters;
     type Problem = Problem;
     type Elem = f32;
+    type Shape = Ix2;
 
     fn declaration() -> KernelDef<transpose::Parameters> {
         transpose::transpose()
@@ -55,11 +56,11 @@ impl ShippedKernel for Transpose {
     }
 
     /// The output is every third column of a wider array.
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<transpose::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<PinnedArray<f32, Ix2, B>> {
         let whole = stream.to_device(&problem.array())?;
         let (rows, columns) = problem.slice();
         let mut wide = stream.device_array::<f32, _>((problem.columns, problem.rows * 3))?;
@@ -67,6 +68,6 @@ impl ShippedKernel for Transpose {
         let dims =
             config_for_items([problem.columns, problem.rows, 1], [transpose::TILE, transpose::TILE, 1]);
         kernel.launch(stream, &dims, (&whole.slice(s![..;rows, ..;columns])?, &mut output))?;
-        Ok(output.copy_to_host()?.iter().copied().collect())
+        stream.copy_to_host(&output)
     }
 }

@@ -8,8 +8,8 @@ use crate::{
 };
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef, config_for_items};
-use gpumem_runtime::Stream;
-use ndarray::{Array1, s};
+use gpumem_runtime::{PinnedArray, Stream};
+use ndarray::{Array1, Ix1, s};
 
 /// [`update`].
 #[derive(Debug)]
@@ -40,6 +40,7 @@ impl ShippedKernel for Update {
     type Parameters = update::Parameters;
     type Problem = Problem;
     type Elem = Particle;
+    type Shape = Ix1;
 
     fn declaration() -> KernelDef<update::Parameters> {
         update::update()
@@ -64,17 +65,17 @@ impl ShippedKernel for Update {
         particles.to_vec()
     }
 
-    fn run<B: Backend>(
+    fn enqueue<B: Backend>(
         kernel: &Kernel<update::Parameters, B>,
         stream: &Stream<B>,
         problem: &Problem,
-    ) -> Result<Vec<Particle>> {
+    ) -> Result<PinnedArray<Particle, Ix1, B>> {
         let mut particles = stream.to_device(&problem.particles())?;
         let mut moving = particles.slice_mut(s![..;problem.step])?;
         let dims = config_for_items([moving.len(), 1, 1], [128, 1, 1]);
         for _ in 0..2 {
             kernel.launch(stream, &dims, (&mut moving, Value(BY)))?;
         }
-        Ok(particles.copy_to_host()?.to_vec())
+        stream.copy_to_host(&particles)
     }
 }

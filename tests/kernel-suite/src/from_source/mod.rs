@@ -7,7 +7,7 @@ pub mod transpose;
 use crate::{Convolution, ShippedKernel, Transpose};
 use gpumem_core::{Backend, Result};
 use gpumem_kernel::{Kernel, KernelDef};
-use gpumem_runtime::Stream;
+use gpumem_runtime::{PinnedArray, Stream};
 
 macro_rules! from_source {
     ($($(#[$doc:meta])* $name:ident as $of:ident in $module:ident;)*) => {$(
@@ -19,6 +19,7 @@ macro_rules! from_source {
             type Parameters = <$of as ShippedKernel>::Parameters;
             type Problem = <$of as ShippedKernel>::Problem;
             type Elem = <$of as ShippedKernel>::Elem;
+            type Shape = <$of as ShippedKernel>::Shape;
 
             fn declaration() -> KernelDef<Self::Parameters> {
                 $module::declaration()
@@ -32,12 +33,12 @@ macro_rules! from_source {
                 $of::reference(problem)
             }
 
-            fn run<B: Backend>(
+            fn enqueue<B: Backend>(
                 kernel: &Kernel<Self::Parameters, B>,
                 stream: &Stream<B>,
                 problem: &Self::Problem,
-            ) -> Result<Vec<Self::Elem>> {
-                $of::run(kernel, stream, problem)
+            ) -> Result<PinnedArray<Self::Elem, Self::Shape, B>> {
+                $of::enqueue(kernel, stream, problem)
             }
         }
     )*};
