@@ -29,6 +29,7 @@ mod l12_programs;
 mod l12_sizes;
 mod l13_failures;
 mod l14_arguments;
+mod l14_driver;
 mod l14_failures;
 mod l14_graphs;
 mod l14_kernels;
@@ -79,6 +80,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l14_failures::cases(),
         l14_arguments::cases(),
         l14_kernels::cases(),
+        l14_driver::cases(),
         l14_pinned::cases(),
         l14_refusals::cases(),
         l15_files::cases(),
