@@ -8,9 +8,12 @@ use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_ops::ArrayOps;
 use gpumem_runtime::{reads, writes};
 use ndarray::{Array1, array, s};
+use std::sync::Arc;
 
 cases! { Level::Graphs;
     an_argument_has_the_recorded_layout,
+    arrays_and_streams_of_another_device_are_refused,
+    two_handles_of_memory_that_is_written_are_refused,
     what_cannot_be_recorded_is_refused,
     what_escapes_is_refused,
     a_body_that_fails_leaves_nothing,
@@ -36,6 +39,56 @@ fn an_argument_has_the_recorded_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert_eq!(error.argument(), Some(2), "{error}");
     let after = stream.submission_index();
     assert_eq!(after - before, 1, "a refused launch was enqueued");
+    Ok(())
+}
+
+fn arrays_and_streams_of_another_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, second) = (lab.device(), lab.second()?);
+    let (stream, there) = (device.stream()?, second.stream()?);
+    let (x, mut y) = (device.to_device(&[5u32; 16])?, device.to_device(&[0u32; 16])?);
+    let (foreign, mut other) = (second.to_device(&[7u32; 16])?, second.to_device(&[7u32; 16])?);
+    let graph = device.record((&x, &mut y), |stream, (x, mut y)| stream.copy_to_device(&mut y, &x))?;
+    let before = (stream.submission_index(), there.submission_index());
+    let is_wrong = |kind: &ErrorKind| matches!(kind, ErrorKind::WrongDevice { .. });
+    refused(graph.launch(&stream, (&foreign, &mut y)), is_wrong)?;
+    refused(graph.launch(&stream, (&x, &mut other)), is_wrong)?;
+    refused(graph.launch(&there, (&x, &mut y)), is_wrong)?;
+    assert_eq!(
+        (stream.submission_index(), there.submission_index()),
+        before,
+        "a refused launch was enqueued"
+    );
+    same(y.copy_to_host()?.view(), Array1::zeros(16).view());
+    same(other.copy_to_host()?.view(), Array1::from_elem(16, 7).view());
+    graph.launch(&stream, (&x, &mut y))?;
+    same(y.copy_to_host()?.view(), Array1::from_elem(16, 5).view());
+    Ok(())
+}
+
+fn two_handles_of_memory_that_is_written_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let memory = Arc::new(device.to_device(&Array1::from_iter(0..64u32))?);
+    device.synchronize()?;
+    // SAFETY: the owner keeps the memory, and nothing else uses it meanwhile.
+    let handle = |start: u64| unsafe {
+        device.foreign_array::<u32, _>(memory.address() + 4 * start, 128, 32, memory.clone())
+    };
+    let (x, mut shared, mut apart) = (handle(0)?, handle(28)?, handle(32)?);
+    let copies = device.record((reads::<u32, _>(32), writes::<u32, _>(32)), |stream, (x, mut y)| {
+        stream.copy_to_device(&mut y, &x)
+    })?;
+    let before = stream.submission_index();
+    refused(copies.launch(&stream, (&x, &mut shared)), |kind| matches!(kind, ErrorKind::Overlap { .. }))?;
+    assert_eq!(stream.submission_index(), before, "a refused launch was enqueued");
+    // Memory that is read only may be the same, and that of two handles may touch.
+    let reading = device.record((reads::<u32, _>(32), reads::<u32, _>(32)), |stream, (x, y)| {
+        Ok((stream.copy_to_host(&x)?, stream.copy_to_host(&y)?))
+    })?;
+    let (of_x, of_shared) = reading.launch(&stream, (&x, &shared))?;
+    same(of_x.view()?, Array1::from_iter(0..32u32).view());
+    same(of_shared.view()?, Array1::from_iter(28..60u32).view());
+    copies.launch(&stream, (&x, &mut apart))?;
+    same(apart.copy_to_host()?.view(), Array1::from_iter(0..32u32).view());
     Ok(())
 }
 
