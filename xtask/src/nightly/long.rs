@@ -31,6 +31,7 @@ const RUNS: &[Run] = &[
         test: "conformance",
         arguments: &["03_copy::random_pairs"],
     },
+    Run { variables: &[("GPUMEM_LIVES", "100000")], package: "gpumem-layout", test: "arena", arguments: &[] },
     Run {
         variables: &[("GPUMEM_KERNELS", "10000")],
         package: "gpumem-macros",
