@@ -308,6 +308,31 @@ mod tests {
         assert_eq!(schedule.after[2 * many], [many]);
     }
 
+    /// A stream of a body beyond the most shares that of an earlier one, after whose steps its own run.
+    #[test]
+    fn seventeen_readers_share_sixteen_streams_and_the_writer_waits_for_each() {
+        let device = crate::Device::<gpumem_host::Host>::open("host").unwrap();
+        let like =
+            (crate::writes::<u8, _>(8), vec![crate::writes::<u8, _>(8); 17], crate::writes::<u8, _>(8));
+        let graph = device.record(like, |stream, (mut x, mut before, mut after)| {
+            for y in &mut before {
+                stream.device().stream()?.copy_to_device(y, &x)?;
+            }
+            stream.fill(&mut x, 1)?;
+            stream.device().stream()?.copy_to_device(&mut after, &x)
+        });
+        let graph = graph.unwrap();
+        let schedule = Schedule::of(&graph.inner.plan, 0..19);
+        let streams: Vec<usize> = (0..16).chain([0, 1, 2]).collect();
+        assert_eq!(schedule.streams, streams);
+        let mut after = vec![vec![]; 16];
+        // The writer is on the stream of the second reader.
+        let readers = (2..17).rev().filter(|reader| *reader != 1);
+        after.extend([vec![0], [1].into_iter().chain(readers).collect(), vec![2, 17]]);
+        assert_eq!((schedule.edges(), graph.report().edges), (19, 19));
+        assert_eq!(schedule.after, after);
+    }
+
     /// Whether a step runs after another one: by an edge, or by those of the steps between.
     fn runs_after(after: &[Vec<usize>], later: usize, earlier: usize) -> bool {
         let is_after =
