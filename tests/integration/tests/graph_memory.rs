@@ -5,7 +5,7 @@ use gpumem::ops::ArrayOps as _;
 use gpumem_core::{Error, ErrorKind, MemoryInfo, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
-    Device, Graph, GraphMemory, PinnedArray, Stream,
+    Device, DeviceArray, Graph, GraphMemory, PinnedArray, Stream,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
     reads,
     trace::{RecorderOptions, Trace, TraceEvent, TraceEventKind},
@@ -390,12 +390,14 @@ fn memory_may_end_at_each_allocation_of_a_graph() {
         for more in 0.. {
             let device = device();
             let (stream, x) = (device.stream().unwrap(), device.to_device(&numbers).unwrap());
+            let (mut y, mut value) = (device.to_device(&[5_i64; 70]).unwrap(), 5);
             let left = Arc::new(AtomicUsize::new(usize::MAX));
             let upstream = device.memory_resource(kind).unwrap();
             let ending = Ending { upstream: upstream.clone(), left: left.clone() };
             device.set_memory_resource(kind, Arc::new(ending)).unwrap();
-            let run = || {
-                let graph = device.record((&x,), |stream, (x,)| {
+            let run = |y: &mut DeviceArray<i64, Ix1, Host>, value: &mut i64| {
+                let graph = device.record((&x, &mut *y), |stream, (x, mut y)| {
+                    stream.copy_to_device(&mut y, &x.slice(s![59, ..])?)?;
                     let scan = x.t().on(stream).inclusive_scan(1)?;
                     let sums = x.slice(s![..;2, ..;-1])?.on(stream).sum_axis(0)?;
                     let place = x.on(stream).argmax()?;
@@ -406,19 +408,22 @@ fn memory_may_end_at_each_allocation_of_a_graph() {
                         stream.copy_to_host(&place)?,
                     ))
                 })?;
-                let (scan, sums, place) = graph.launch(&stream, (&x,))?;
+                let (scan, sums, place) = graph.launch(&stream, (&x, y))?;
+                *value = 5900;
                 let seen = (scan.copy_to_host()?, sums.copy_to_host()?, place.copy_to_host()?[()]);
                 stream.synchronize()?;
                 Ok::<_, Error>(seen)
             };
             left.store(more, Ordering::Relaxed);
-            let run_out = run();
+            let run_out = run(&mut y, &mut value);
             let is_over = left.swap(usize::MAX, Ordering::Relaxed) > 0;
             if let Err(error) = &run_out {
                 assert!(error.is_out_of_memory() && !is_over, "{kind:?} {more}: {error}");
             }
             assert_eq!(x.copy_to_host().unwrap(), numbers);
-            for found in run_out.into_iter().chain([run().unwrap()]) {
+            // As it was, unless the graph was launched.
+            assert_eq!(y.copy_to_host().unwrap()[0], value, "{kind:?} {more}");
+            for found in run_out.into_iter().chain([run(&mut y, &mut value).unwrap()]) {
                 let mut scan = numbers.clone();
                 for row in 1..60 {
                     let above = scan.row(row - 1).to_owned();
@@ -428,7 +433,7 @@ fn memory_may_end_at_each_allocation_of_a_graph() {
                 assert_eq!(found.1, numbers.slice(s![..;2, ..;-1]).sum_axis(ndarray::Axis(0)));
                 assert_eq!(found.2, 60 * 70 - 1);
             }
-            drop((x, stream));
+            drop((x, y, stream));
             device.synchronize().unwrap();
             device.flush().unwrap();
             assert_eq!(

@@ -8,6 +8,7 @@ mod drops;
 mod events;
 mod failures;
 mod kept;
+mod lost;
 mod random;
 mod subscriber;
 
@@ -49,5 +50,5 @@ fn is_empty(device: &Device<Double>, raw: &DoubleDevice) {
     device.flush().unwrap();
     let left = raw.host().counters();
     let bytes = [left.live_device_bytes, left.live_pinned_bytes];
-    assert_eq!((left.live_allocations, bytes, device.take_errors()), (0, [0; 2], vec![]));
+    assert_eq!((left.live_allocations, bytes, raw.graphs(), device.take_errors()), (0, [0; 2], 0, vec![]));
 }

@@ -24,7 +24,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -92,6 +92,8 @@ struct Inner {
     captures: bool,
     /// What its streams answer when they are asked whether they are captured.
     is_capturing: AtomicBool,
+    /// Graphs that have been made and not been destroyed.
+    graphs: AtomicUsize,
     /// Blocks that were released and are not free yet, the oldest first.
     late: Mutex<VecDeque<Buffer>>,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
@@ -170,6 +172,7 @@ impl Double {
             ignores_waits: options.ignores_waits,
             captures: options.captures,
             is_capturing: AtomicBool::new(false),
+            graphs: AtomicUsize::new(0),
             late: Mutex::default(),
             locked,
         })))
@@ -185,6 +188,15 @@ impl DoubleDevice {
     /// Has all streams answer that they are captured, or not.
     pub fn set_capturing(&self, is_capturing: bool) {
         self.0.is_capturing.store(is_capturing, Ordering::Relaxed);
+    }
+
+    /// Returns how many graphs have been made and not been destroyed.
+    pub fn graphs(&self) -> usize {
+        self.0.graphs.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn graph_counter(&self) -> &AtomicUsize {
+        &self.0.graphs
     }
 
     /// Which calls fail.

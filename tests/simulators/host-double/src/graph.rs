@@ -7,7 +7,7 @@ use gpumem_core::{
 };
 use gpumem_host::Kernel;
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 /// A call that was captured.
 #[derive(Debug, Clone)]
@@ -56,6 +56,7 @@ impl Capture {
 
     pub(crate) fn end(self, device: &DoubleDevice) -> Box<dyn ExecutableGraph<Double>> {
         let calls = std::mem::take(&mut *self.calls.lock());
+        device.graph_counter().fetch_add(1, Ordering::Relaxed);
         Box::new(Graph { device: device.clone(), calls, random: 1 })
     }
 }
@@ -69,6 +70,12 @@ struct Graph {
     device: DoubleDevice,
     calls: Calls,
     random: u64,
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        self.device.graph_counter().fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: the calls run as they were captured, each after those that it depends on.

@@ -1,6 +1,6 @@
 //! Which call of the double fails, and how.
 
-use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_core::{Error, ErrorKind, Result, user_code::as_another_thread};
 use gpumem_host::Device;
 use parking_lot::Mutex;
 use std::{
@@ -99,7 +99,7 @@ impl Script {
             Some(Trouble::Refuse) => Err(Error::new(crate::double::NAME, operation, Self::REFUSED)),
             Some(Trouble::Lose) => {
                 // The call itself goes on and meets a device that is gone.
-                device.lose(Self::CAUSE);
+                as_another_thread(|| device.lose(Self::CAUSE));
                 Ok(())
             }
         }
