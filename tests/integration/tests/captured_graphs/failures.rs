@@ -3,9 +3,11 @@
 use super::{LEN, MultiplyAdd, device, device_of, grid, is_empty, multiply_add};
 use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::HostOptions;
-use gpumem_runtime::{Device, DeviceArray, Graph, Stream, WriteForm, reads, writes};
+use gpumem_runtime::{
+    Device, DeviceArray, FrozenArray, Graph, GraphMemory, PinnedArray, Stream, WriteForm, reads, writes,
+};
 use host_double::{Double, Script, Trouble};
-use ndarray::Ix1;
+use ndarray::{Ix1, s};
 use std::collections::BTreeSet;
 
 pub(super) type Numbered = Graph<(WriteForm<i64, Ix1>, i64), DeviceArray<i64, Ix1, Double>, Double>;
@@ -124,6 +126,106 @@ fn each_call_of_a_recording_and_of_its_launches_may_fail() {
             number += 1;
         }
         assert!(number > 10, "{number} calls");
+    }
+}
+
+type Mixed = Graph<(WriteForm<i64, Ix1>, i64), PinnedArray<i64, Ix1, Double>, Double>;
+
+/// Of `x`: a copy in memory of graphs, `a * frozen` added to that, the first elements filled, the others copied back.
+fn mixed(
+    device: &Device<Double>,
+    memory: &GraphMemory<Double>,
+    kernel: &MultiplyAdd,
+    frozen: &FrozenArray<i64, Ix1, Double>,
+) -> Result<Mixed> {
+    device.record_in(memory, (writes::<i64, _>(LEN), 0_i64), |stream, (mut x, a)| {
+        let mut inside = stream.to_device(&x)?;
+        kernel.launch(stream, &grid(), (a, frozen, &mut inside))?;
+        stream.fill(&mut x.slice_mut(s![..10])?, 9)?;
+        stream.copy_to_device(&mut x.slice_mut(s![10..])?, &inside.slice(s![10..])?)?;
+        stream.copy_to_host(&inside)
+    })
+}
+
+/// With a fill, copies, a page-locked result, a frozen array and memory that graphs share: a call that fails leaves the elements as they
+/// were, poisoned or as they become, and no memory.
+#[test]
+fn each_call_of_a_body_of_all_kinds_may_fail() {
+    let is_ours = |error: &Error| *error.kind() == Script::REFUSED || error.is_poisoned();
+    let mut all_struck = BTreeSet::new();
+    for captures in [true, false] {
+        for number in 0.. {
+            let (device, raw) = device_of(HostOptions::new().adversarial(number), captures);
+            let (kernel, stream) = (multiply_add().load(&device).unwrap(), device.stream().unwrap());
+            let mut x = device.to_device(&[0_i64; LEN]).unwrap();
+            let frozen =
+                device.to_device(&[2_i64; LEN]).unwrap().freeze().map_err(|(_, error)| error).unwrap();
+            let memory = GraphMemory::new(&device);
+            let allocated = || {
+                device.synchronize().unwrap();
+                device.flush().unwrap();
+                let kinds = device.memory_report().unwrap().kinds;
+                kinds.iter().map(|one| (one.kind, one.resources[0].statistics.allocated)).collect::<Vec<_>>()
+            };
+            // Memory that graphs share stays as large as one of them has needed.
+            drop(mixed(&device, &memory, &kernel, &frozen).unwrap());
+            let before = allocated();
+            raw.script().begin(Some((number, Trouble::Refuse)));
+            let recorded = mixed(&device, &memory, &kernel, &frozen);
+            let mut value = 0;
+            for a in [1, 1, 3] {
+                let Ok(graph) = &recorded else { break };
+                // What comes before it in the order of the stream is a fill, which may be the call that fails.
+                match stream.fill(&mut x, value).and_then(|()| graph.launch(&stream, (&mut x, a))) {
+                    Ok(host) => {
+                        let sum = value + 2 * a;
+                        match host.view() {
+                            Ok(host) => assert_eq!(host.to_vec(), [sum; LEN], "call {number}"),
+                            Err(error) => assert!(is_ours(&error), "call {number}: {error}"),
+                        }
+                        value = sum;
+                    }
+                    Err(error) => assert!(is_ours(&error), "call {number}: {error}"),
+                }
+                match x.copy_to_host() {
+                    Ok(found) => {
+                        let written = [vec![9; 10], vec![value; LEN - 10]].concat();
+                        let found = found.to_vec();
+                        let is_right = found == written || found == vec![value; LEN];
+                        assert!(is_right, "call {number}: {found:?} is not of {value}");
+                    }
+                    Err(error) => assert!(is_ours(&error), "call {number}: {error}"),
+                }
+            }
+            let struck = raw.script().struck();
+            all_struck.extend(struck);
+            raw.script().begin(None);
+            let _ = stream.synchronize();
+            assert!(device.take_errors().iter().all(is_ours), "call {number}, {struck:?}");
+            if recorded.is_err() && struck != Some("release") {
+                assert_eq!(allocated(), before, "call {number}, {struck:?}: of a recording that failed");
+            }
+            let again = mixed(&device, &memory, &kernel, &frozen).unwrap();
+            for graph in recorded.iter().chain([&again]) {
+                stream.fill(&mut x, 1).unwrap();
+                let host = graph.launch(&stream, (&mut x, 5_i64)).unwrap();
+                assert_eq!(host.view().unwrap().to_vec(), [11; LEN], "call {number}, {struck:?}");
+                let written = [[9; 10].as_slice(), &[11; LEN - 10]].concat();
+                assert_eq!(x.copy_to_host().unwrap().to_vec(), written, "call {number}, {struck:?}");
+            }
+            drop((recorded, again, memory, frozen, kernel, x, stream));
+            if struck != Some("release") {
+                is_empty(&device, &raw);
+            }
+            if struck.is_none() {
+                break;
+            }
+        }
+    }
+    for call in
+        ["allocate", "fill", "copy", "launch", "begin_capture", "end_capture", "set_launch", "launch_graph"]
+    {
+        assert!(all_struck.contains(call), "{call}: {all_struck:?}");
     }
 }
 
