@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use gpumem::{
-    Chunks, Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, SpillManager,
+    Chunks, Device, DeviceArray, Error, ErrorKind, Graph, MappedHost, PinnedArray, Result, SpillManager,
     SpillOptions, Spillable, Stream,
     files::{self, FileView},
     kernel::{
@@ -102,6 +102,7 @@ struct Things {
     spilling: SpillManager,
     spilled: Spillable<u32>,
     file: FileView<u32, Ix1>,
+    graph: Graph<(), PinnedArray<u32, Ix1>>,
 }
 
 impl Things {
@@ -117,12 +118,14 @@ impl Things {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("x"), [9; 4 * LEN]).unwrap();
         let file = files::raw(folder.path().join("x"), 0, LEN).unwrap();
-        Self { device: device.clone(), stream, scale, copy, array, pinned, spilling, spilled, file }
+        let body = |stream: &Stream, ()| stream.copy_to_host(&stream.to_device(&[6u32; 9])?);
+        let (graph, device) = (device.record((), body).unwrap(), device.clone());
+        Self { device, stream, scale, copy, array, pinned, spilling, spilled, file, graph }
     }
 
     /// Uses everything that takes a lock, and checks the results.
     fn use_all(&mut self) -> Result<()> {
-        let Self { device, stream, scale, copy, array, pinned, spilling, spilled, file } = self;
+        let Self { device, stream, scale, copy, array, pinned, spilling, spilled, file, graph } = self;
         let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
         let host = vec![5u32; LEN];
         let mut copied = vec![0u32; LEN];
@@ -144,6 +147,7 @@ impl Things {
         spilling.sleep()?;
         assert_eq!(spilled.get(stream)?.get(7)?, 4);
         assert_eq!(stream.to_device(&*file)?.get(LEN - 1)?, 0x0909_0909);
+        assert_eq!(graph.launch(stream, ())?.view()?[8], 6);
         stream.add_callback(|_| ())?;
         device.pinned([landed.view_mut()], |locked| stream.to_device(&locked[0]).map(drop))??;
         let lent = named("lent", || array.lend(stream))?;
@@ -155,7 +159,7 @@ impl Things {
 
 /// Every call on the parent's objects is an error, at once.
 fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
-    let Things { device, stream, scale, copy, array, pinned, spilling, spilled, file } = things;
+    let Things { device, stream, scale, copy, array, pinned, spilling, spilled, file, graph } = things;
     let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
     let (scale_declared, copy_declared) = declarations();
     check(is_forked(scale_declared.load(device)) && is_forked(copy_declared.load(device)), "load")?;
@@ -176,7 +180,7 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     let done = pin!(stream.completed());
     let polled = done.poll(&mut Context::from_waker(Waker::noop()));
     check(is_ready_and_forked(polled), "completion")?;
-    check(is_forked(stream.scope(|_| ())), "scope")?;
+    check(is_forked(stream.scope(|_| ())) && is_forked(graph.launch(stream, ())), "scope and graph")?;
     check(is_forked(array.lend(stream)) && is_forked(array.lend_to_host()), "loans")?;
     check(is_forked(array.try_clone()) && is_forked(device.trim(Trim::ALL)), "memory")?;
     check(is_forked(spilled.get(stream)) && is_forked(spilled.get_mut(stream)), "a spillable array")?;

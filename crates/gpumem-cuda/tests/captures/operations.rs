@@ -362,6 +362,16 @@ operations! {
     Refused "prefetching on a captured stream" |p, captured| {
         p.device.managed_array::<u32, _>(LEN, Attach::Global)?.prefetch(&p.theirs(captured)?, Location::Device)
     }
+    Refused "a graph on a captured stream" |p, captured| {
+        p.streams[0].synchronize()?;
+        p.streams[1].synchronize()?;
+        let stream = p.theirs(captured)?;
+        let launched = p.graph.launch(&stream, (p.array.as_ref().unwrap(), &mut p.other));
+        let text = launched.as_ref().unwrap_err().to_string();
+        // The driver would take the launch, as a part of the other library's graph.
+        assert!(text.contains("a graph on a stream that is being captured"), "{text}");
+        launched
+    }
     Refused "an upload on a captured stream" |p, captured| { p.theirs(captured)?.to_device(&[1u32; LEN]).map(drop) }
     Refused "a download on a captured stream" |p, captured| {
         p.streams[0].synchronize()?;

@@ -14,6 +14,7 @@ mod faults;
 mod fills;
 mod fixture;
 mod foreign;
+mod graphs;
 mod interleavings;
 mod kernels;
 mod libraries;
@@ -39,7 +40,7 @@ type Case = (&'static str, fn(&Lab) -> Result<(), Skip>);
 type Part = (&'static str, fn(&Lab));
 
 fn main() -> ExitCode {
-    let parts = [cache::PARTS, faults::PARTS, processes::PARTS].concat();
+    let parts = [cache::PARTS, faults::PARTS, graphs::PARTS, processes::PARTS].concat();
     if let Ok(name) = std::env::var(processes::PART) {
         if name == processes::LISTING {
             processes::list_only();
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         scoped::CASES,
         peers::CASES,
         faults::CASES,
+        graphs::CASES,
         processes::CASES,
     ]
     .concat();

@@ -212,10 +212,24 @@ fn a_body_that_fails_leaves_nothing<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn a_reset_ends_a_graph<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
-    let graph = device.record((), |stream, ()| stream.device_array::<u32, _>(16))?;
+    let record = || {
+        device.record((), |stream, ()| {
+            let mut inside = stream.device_array::<u32, _>(16)?;
+            stream.fill(&mut inside, 5)?;
+            stream.to_device(&inside)
+        })
+    };
+    let (graph, launched) = (record()?, record()?);
+    drop(launched.launch(&device.stream()?, ())?);
     lab.reset()?;
     let stream = device.stream()?;
-    refused(graph.launch(&stream, ()), |kind| matches!(kind, ErrorKind::Stale { .. }))
+    for graph in [graph, launched] {
+        refused(graph.launch(&stream, ()), |kind| matches!(kind, ErrorKind::Stale { .. }))?;
+    }
+    // They have gone quietly, and others work.
+    assert_eq!(device.take_errors(), []);
+    same(record()?.launch(&stream, ())?.copy_to_host()?.view(), Array1::from_elem(16, 5).view());
+    Ok(())
 }
 
 fn a_failing_kernel_poisons_what_it_was_to_write<B: Backend>(lab: &Lab<B>) -> Verdict {
