@@ -479,13 +479,19 @@ fn a_graph_is_dropped_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn memory_stays_flat<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (device, stream) = (lab.device(), lab.device().stream()?);
-    let round = || -> Result<()> {
+    let mut kept = None;
+    let mut round = || -> Result<()> {
         let graph = device.record((reads::<u32, _>(1000),), |stream, (x,)| {
             let inside = stream.to_device(&x)?;
             Ok((stream.to_device(&inside)?, stream.copy_to_host(&inside)?, stream.to_device(&[1u8; 100])?))
         })?;
         let x = device.to_device(&[3u32; 1000])?;
-        drop(graph.launch(&stream, (&x,))?);
+        // Longer than the graph.
+        let results = graph.launch(&stream, (&x,))?;
+        drop(graph);
+        let copy = results.0.copy_to_host()?;
+        assert_eq!((copy[999], results.1.view()?[0]), (3, 3));
+        kept = Some(results);
         stream.synchronize()
     };
     round()?;
@@ -498,8 +504,9 @@ fn memory_stays_flat<B: Backend>(lab: &Lab<B>) -> Verdict {
         Ok(outermost.map(|resource| resource.statistics.allocated).sum())
     };
     let before = (allocated("device")?, allocated("pinned")?);
-    (0..if lab.is_slow() { 10 } else { 100 }).try_for_each(|_| round())?;
+    (0..if lab.is_slow() { 10 } else { 1000 }).try_for_each(|_| round())?;
     assert_eq!((allocated("device")?, allocated("pinned")?), before);
+    drop(kept);
     Ok(())
 }
 

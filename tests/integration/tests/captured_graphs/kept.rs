@@ -176,3 +176,39 @@ fn other_numbers_change_the_graph_of_the_driver_that_there_is() {
     let calls = ["begin_capture", "launch_graph"].map(|call| raw.script().calls_of(call));
     assert_eq!((calls, graph.report().driver_graphs), ([1, 1], 1));
 }
+
+/// More arrays than there are graphs of the driver: while one thread launches such a graph, others make theirs in its place.
+#[test]
+fn threads_take_the_places_of_graphs_that_others_launch() {
+    let (device, raw) = device_of(HostOptions::new().adversarial(9), true);
+    let kernel = multiply_add().load(&device).unwrap();
+    let graph =
+        device.record((writes::<i64, _>(LEN), writes::<i64, _>(LEN), 0_i64), |stream, (mut x, mut y, a)| {
+            kernel.launch(stream, &grid(), (a, &x, &mut y))?;
+            kernel.launch(stream, &grid(), (1_i64, &y, &mut x))
+        });
+    let graph = graph.unwrap();
+    let run = |thread: i64| {
+        let stream = device.stream().unwrap();
+        let array = |value| stream.to_device(&[value; LEN]).unwrap();
+        let mut all: Vec<_> = (0..7_i64).map(|at| (array(thread), array(at), thread, at)).collect();
+        for round in 0..6 {
+            for (x, y, of_x, of_y) in &mut all {
+                let a = (round + thread) % 3 - 1;
+                graph.launch(&stream, (x, y, a)).unwrap();
+                *of_y += a * *of_x;
+                *of_x += *of_y;
+            }
+        }
+        for (x, y, of_x, of_y) in &all {
+            is_filled(x, *of_x);
+            is_filled(y, *of_y);
+        }
+    };
+    let run = &run;
+    std::thread::scope(|scope| (0..4).for_each(|thread| drop(scope.spawn(move || run(thread)))));
+    assert_eq!((graph.report().driver_graphs, graph.report().replayed), (16, None));
+    device.synchronize().unwrap();
+    device.flush().unwrap();
+    assert_eq!((raw.graphs(), device.take_errors()), (16, vec![]));
+}
