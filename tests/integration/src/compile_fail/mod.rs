@@ -4,6 +4,7 @@
 mod arguments;
 mod backends;
 mod elements;
+mod graphs;
 mod host_arrays;
 mod locked;
 mod raw;
