@@ -231,8 +231,13 @@ fn dims() -> LaunchConfig {
 
 /// What a launch makes of an image.
 fn model(before: &[u8], at: usize) -> Vec<u8> {
+    model_with(before, at, |_, _| ())
+}
+
+/// The same, with something else done to the image after each call, which is given by its place among them.
+fn model_with(before: &[u8], at: usize, mut after: impl FnMut(usize, &mut [u8])) -> Vec<u8> {
     let (mut image, mut launch) = (before.to_vec(), 0);
-    for call in calls(0, Space::Host) {
+    for (step, call) in calls(0, Space::Host).into_iter().enumerate() {
         match call {
             Call::Launch(places) => {
                 let [from, to] = places.map(|place| place as usize);
@@ -267,6 +272,7 @@ fn model(before: &[u8], at: usize) -> Vec<u8> {
                 }
             }
         }
+        after(step, &mut image);
     }
     image
 }
@@ -274,6 +280,26 @@ fn model(before: &[u8], at: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of launches, fills and copies: nothing that comes later hides it.
+    #[test]
+    fn a_byte_that_a_call_writes_wrong_shows_in_the_image() {
+        let before = vec![UNTOUCHED; BLOCK];
+        let right = model(&before, 1);
+        for (number, call) in calls(0, Space::Host).into_iter().enumerate() {
+            let (to, bytes) = match call {
+                Call::Launch([_, to]) => (to, SLOT),
+                Call::Copy(region) => (region.destination.address, region.bytes),
+                Call::Fill(fill) => (fill.address, fill.count),
+            };
+            for wrong in [to as usize, to as usize + bytes - 1] {
+                let found = model_with(&before, 1, |step, image| {
+                    image[wrong] ^= if step == number { 0x10 } else { 0 };
+                });
+                assert_ne!(found, right, "call {number}, byte {wrong}");
+            }
+        }
+    }
 
     #[test]
     fn each_call_of_the_test_shows_in_the_image() {

@@ -25,6 +25,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         Case::new(Level::Graphs, "constants_of_a_launch_are_kept", constants_of_a_launch_are_kept),
         Case::new(Level::Graphs, "eighty_arguments_are_bound", eighty_arguments_are_bound),
         Case::new(Level::Graphs, "chains_of_any_length", chains_of_any_length),
+        Case::new(Level::Graphs, "one_kernel_in_two_graphs", one_kernel_in_two_graphs),
         Case::new(
             Level::Graphs,
             "many_readers_on_streams_of_their_own",
@@ -195,6 +196,44 @@ fn chains_of_any_length<B: Backend>(lab: &Lab<B>) -> Verdict {
             expected = between;
         }
         same(y.copy_to_host()?.view(), expected.view());
+    }
+    Ok(())
+}
+
+/// Each has launches of addresses and numbers of its own, and they run in turn, without a wait.
+fn one_kernel_in_two_graphs<B: Backend>(lab: &Lab<B>) -> Verdict {
+    const LAUNCHES: usize = 160;
+    let (device, kernel) = (lab.device(), load::<_, B>(lab, &multiply_add())?);
+    let streams = [device.stream()?, device.stream()?];
+    let host = Array1::from(elements::<u32>(LAUNCHES + 4)).mapv(|value| value % 1000);
+    let x = device.to_device(&host)?;
+    let graph = |factor: u32| {
+        let like = (reads::<u32, _>(LAUNCHES + 4), writes::<u32, _>(4 * LAUNCHES), 0u32);
+        device.record(like, |stream, (x, mut y, number)| {
+            for at in 0..LAUNCHES {
+                let (from, mut to) = (x.slice(s![at..at + 4])?, y.slice_mut(s![4 * at..4 * at + 4])?);
+                kernel.launch(stream, &grid(4), (factor * at as u32, &from, &mut to))?;
+                if at % 40 == 7 {
+                    kernel.launch(stream, &grid(4), (&number, &from, &mut to))?;
+                }
+            }
+            Ok(())
+        })
+    };
+    let graphs = [graph(1)?, graph(100)?];
+    let mut found = [device.to_device(&[0u32; 4 * LAUNCHES])?, device.to_device(&[0u32; 4 * LAUNCHES])?];
+    for number in 1..4u32 {
+        for ((graph, stream), y) in graphs.iter().zip(&streams).zip(&mut found) {
+            graph.launch(stream, (&x, y, number))?;
+        }
+    }
+    for (found, factor) in found.iter().zip([1, 100]) {
+        let expected = Array1::from_shape_fn(4 * LAUNCHES, |place| {
+            let at = place / 4;
+            let numbers = if at % 40 == 7 { 6 } else { 0 };
+            (3 * factor * at as u32 + numbers) * host[at + place % 4]
+        });
+        same(found.copy_to_host()?.view(), expected.view());
     }
     Ok(())
 }
