@@ -3,10 +3,10 @@
 use super::tools::{elements, fail, load, same};
 use crate::{Case, Lab, Level, Verdict};
 use gpumem_core::{Backend, LaunchConfig, Result};
-use gpumem_kernel::{Constant, Kernel, Own, Slice, Value, config_for_items};
+use gpumem_kernel::{Constant, Kernel, Own, OwnView, Slice, Value, config_for_items};
 use gpumem_kernel_suite::{ShippedKernel, Visitor, visit};
 use gpumem_runtime::{reads, writes};
-use ndarray::{Array1, s};
+use ndarray::{Array1, Array2, s};
 use std::thread;
 
 /// A graph of each kernel that ships, and the others.
@@ -24,6 +24,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         Case::new(Level::Graphs, "records_of_960_bytes_are_numbers", records_of_960_bytes_are_numbers),
         Case::new(Level::Graphs, "constants_of_a_launch_are_kept", constants_of_a_launch_are_kept),
         Case::new(Level::Graphs, "eighty_arguments_are_bound", eighty_arguments_are_bound),
+        Case::new(Level::Graphs, "written_arguments_have_any_layout", written_arguments_have_any_layout),
         Case::new(Level::Graphs, "chains_of_any_length", chains_of_any_length),
         Case::new(Level::Graphs, "one_kernel_in_two_graphs", one_kernel_in_two_graphs),
         Case::new(
@@ -93,6 +94,14 @@ fn follow(a: u32, x: Slice<u32>, y: Own<u32>) {
     let at = global_id(0);
     if at < x.len() {
         y[own()] = (3 * x[at] + y[own()] + a) % 1009;
+    }
+}
+
+#[gpumem_macros::kernel(crate = gpumem_kernel_suite)]
+fn scale_view(y: OwnView<u32, 1>, a: u32) {
+    let at = own();
+    if at[0] < y.extent(0) {
+        y[at] = a * y[at] + 1;
     }
 }
 
@@ -166,6 +175,29 @@ fn eighty_arguments_are_bound<B: Backend>(lab: &Lab<B>) -> Verdict {
         graph.launch(&stream, (x.iter().collect::<Vec<_>>(), &mut y, numbers))?;
     }
     same(y.copy_to_host()?.view(), Array1::from_elem(LEN, sum).view());
+    Ok(())
+}
+
+fn written_arguments_have_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, kernel) = (lab.device(), load(lab, &scale_view())?);
+    let stream = device.stream()?;
+    let mut expected = Array2::from_shape_fn((LEN, 4), |(row, column)| (10 * row + column) as u32);
+    let mut table = device.to_device(&expected)?;
+    // A column, and every third element of another one from the last to the first.
+    for (column, step) in [(1, 1), (2, -3)] {
+        let part = s![..;step, column];
+        let graph = device.record((&mut table.slice_mut(part)?, 0u32), |stream, (mut y, a)| {
+            kernel.launch(stream, &grid(LEN), (&mut y, a))?;
+            kernel.launch(stream, &grid(LEN), (&mut y.slice_mut(s![..10])?, 3))
+        })?;
+        for a in [2, 5] {
+            graph.launch(&stream, (&mut table.slice_mut(part)?, a))?;
+            let mut expected = expected.slice_mut(part);
+            expected.mapv_inplace(|value| a * value + 1);
+            expected.slice_mut(s![..10]).mapv_inplace(|value| 3 * value + 1);
+        }
+    }
+    same(table.copy_to_host()?.view(), expected.view());
     Ok(())
 }
 

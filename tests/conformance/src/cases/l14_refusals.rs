@@ -30,13 +30,19 @@ fn an_argument_has_the_recorded_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
     let is_mismatch = |error: &LayoutError| matches!(error, LayoutError::LayoutMismatch { .. });
     let wrong = device.device_array::<u8, _>((4, 1))?;
     refused_layout(graph.launch(&stream, (&wrong, &mut y)), is_mismatch)?;
+    // Of the recorded shape, and with other strides.
+    let wide = device.device_array::<u8, _>((1, 8))?;
+    let apart = graph.launch(&stream, (&wide.slice(s![.., ..;2])?, &mut y));
+    assert_eq!(apart.as_ref().err().and_then(|error| error.argument()), Some(1));
+    refused_layout(apart, is_mismatch)?;
     let wrong = device.device_array::<u8, _>((2, 4))?;
     // A part of it has the layout.
     graph.launch(&stream, (&wrong.slice(s![..1, ..])?, &mut y))?;
-    let mut long = device.device_array::<u8, _>((1, 64))?;
-    let mut off = long.slice_mut(s![.., 3..7])?;
+    let mut long = device.device_array::<u8, _>((16, 4))?;
+    let mut off = long.slice_mut(s![1..2, ..])?;
     let error = graph.launch(&stream, (&x, &mut off)).unwrap_err();
     assert_eq!(error.argument(), Some(2), "{error}");
+    refused_layout(Err::<(), _>(error), |error| matches!(error, LayoutError::Misaligned { .. }))?;
     let after = stream.submission_index();
     assert_eq!(after - before, 1, "a refused launch was enqueued");
     Ok(())

@@ -143,7 +143,7 @@ fn memory_of_a_dropped_graph_serves_its_stream_without_an_event() {
     }
 }
 
-/// A kernel that waits until it is let go.
+/// Its kernel waits for the test.
 #[test]
 fn a_graph_of_the_driver_is_destroyed_after_its_last_launch() {
     let (device, raw) = device_of(HostOptions::new(), true);
