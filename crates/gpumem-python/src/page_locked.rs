@@ -4,7 +4,8 @@ use crate::{host::ndarray, pinned::HostNDArray};
 use pyo3::{intern, prelude::*};
 
 /// A page-locked array of the library's, also by an array of a class of NumPy's arrays that says which one has its memory: what
-/// `pygpumem.cuda` makes. Whatever it says, the elements of that one are used.
+/// `pygpumem.cuda` makes. Whatever it says, the elements of that one are used. One that has been given another shape or type in place is
+/// an ordinary array.
 pub(crate) fn page_locked<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, HostNDArray>>> {
     if let Ok(host) = object.cast::<HostNDArray>() {
         return Ok(Some(host.clone()));
@@ -14,5 +15,11 @@ pub(crate) fn page_locked<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bo
         return Ok(None);
     }
     let host = object.getattr_opt(intern!(object.py(), "_page_locked"))?;
-    Ok(host.and_then(|host| host.cast_into().ok()))
+    let Some(host) = host.and_then(|host| host.cast_into::<HostNDArray>().ok()) else { return Ok(None) };
+    for name in ["shape", "strides", "dtype"] {
+        if !object.getattr(name)?.eq(host.getattr(name)?)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(host))
 }

@@ -159,10 +159,23 @@ def test_an_array_that_lies_about_its_memory_changes_only_what_it_names():
 
     other = pygpumem.pinned_array(2, np.float32)
     np.asarray(other)[:] = 7
-    lies = np.zeros(4, "f4").view(Lies)
-    lies._page_locked = other
     stream = cuda.stream()
-    np.testing.assert_array_equal(cuda.to_device(lies, stream=stream).copy_to_host(), [7, 7])
-    for wrong in 3, np.zeros(4), pygpumem.stream():
-        lies._page_locked = wrong
-        np.testing.assert_array_equal(cuda.to_device(lies, stream=stream).copy_to_host(), np.zeros(4))
+    for elements, found in (np.zeros(2, "f4"), [7, 7]), (np.zeros(4, "f4"), np.zeros(4)), (np.zeros(2, "i4"), [0, 0]):
+        lies = elements.view(Lies)
+        for names in other, 3, np.zeros(4), pygpumem.stream():
+            lies._page_locked = names
+            expected = found if names is other else elements
+            np.testing.assert_array_equal(cuda.to_device(lies, stream=stream).copy_to_host(), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the")
+def test_a_page_locked_array_with_another_shape_is_an_ordinary_one():
+    stream = cuda.stream()
+    array = cuda.pinned_array((2, 3), "f4")
+    array[:] = np.arange(6).reshape(2, 3)
+    array.shape = 3, 2
+    there = cuda.to_device(array, stream=stream)
+    np.testing.assert_array_equal(there.copy_to_host(), np.arange(6).reshape(3, 2))
+    array[:] = 0
+    there.copy_to_host(array, stream=stream)
+    np.testing.assert_array_equal(array, np.arange(6).reshape(3, 2))
