@@ -13,7 +13,7 @@ use gpumem_core::CollectiveCall;
 use std::any::TypeId;
 
 /// Changes with the bytes.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// Longest name of an element type, and longest reason. Longer ones are cut.
 const LONGEST: usize = 160;
 /// Most communicators whose order is compared across processes.
@@ -22,8 +22,9 @@ const ORDERS: usize = 8;
 const FIXED: usize = 576;
 /// Numbers before those, and before the names.
 const HEAD: usize = 10;
-/// Bytes of a [`summary`](Fingerprint::summary): these numbers, and the options.
-pub(crate) const SUMMARY: usize = 8 * HEAD + 1;
+/// Bytes of a [`summary`](Fingerprint::summary): these numbers, and the options. Of every version, so that others can say which they are.
+pub(crate) const SUMMARY: usize = 128;
+const _: () = assert!(8 * HEAD < SUMMARY);
 
 /// Two types may have one name, and elements of one type several. Within a process the types themselves are compared, and across processes the hash of the name,
 /// which is cut there.
@@ -88,9 +89,9 @@ impl Fingerprint {
     pub(crate) fn summary(&self, check: bool) -> [u8; SUMMARY] {
         let mut out = [0; SUMMARY];
         let mut common = self.clone().common();
-        common.truncate(SUMMARY - 1);
+        common.truncate(8 * HEAD);
         common.push(u8::from(check));
-        out.copy_from_slice(&common);
+        out[..common.len()].copy_from_slice(&common);
         out
     }
 

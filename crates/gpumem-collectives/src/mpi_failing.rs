@@ -351,22 +351,41 @@ fn an_operation_reaches_its_own_communicator() {
     let of_both = |comm: &Communicator<Host>, last| {
         let both = comm.split(Some(COLOURS[0]), 0).unwrap().unwrap();
         let stream = device.stream().unwrap();
+        both.on(&stream).barrier().unwrap();
         for _ in 0..BETWEEN {
             comm.on(&stream).barrier().unwrap();
         }
         stream.synchronize().unwrap();
         (both, comm.split(last, 0).unwrap())
     };
-    let (_of_first, alone) = thread::scope(|scope| {
+    let ((both, alone), (theirs, _)) = thread::scope(|scope| {
         let second = scope.spawn(|| of_both(&second, None));
         let found = of_both(&first, Some(COLOURS[1]));
-        second.join().unwrap();
-        found
+        (found, second.join().unwrap())
     });
     // It waits for no other rank.
-    let stream = device.stream().unwrap();
-    alone.unwrap().on(&stream).barrier().unwrap();
+    let (alone, stream) = (alone.unwrap(), device.stream().unwrap());
+    alone.on(&stream).barrier().unwrap();
     stream.synchronize().unwrap();
+    // It has no part in the order of the others, which ranks compare here.
+    let swap = |comm: &Communicator<Host>, both: &Communicator<Host>| {
+        let stream = device.stream().unwrap();
+        let pair = stream.to_device(&[comm.rank() as u32; 2]).unwrap();
+        let mut swapped = stream.device_array::<u32, _>(2).unwrap();
+        comm.on(&stream).all_to_all_v((&pair, &[1, 1]), (&mut swapped, &[1, 1])).unwrap();
+        both.on(&stream).barrier().unwrap();
+        assert_eq!(swapped.copy_to_host().unwrap().to_vec(), [0, 1]);
+        stream.synchronize().unwrap();
+    };
+    let swaps = || {
+        thread::scope(|scope| {
+            scope.spawn(|| swap(&second, &theirs));
+            swap(&first, &both);
+        });
+    };
+    swaps();
+    drop(alone);
+    swaps();
 }
 
 /// A rank may be gone since it has said where it goes: the library waits for it.

@@ -172,6 +172,27 @@ fn a_pool_that_two_threads_grow_keeps_its_limit() {
     });
 }
 
+/// What a thread asked for more than it needs does not fit beside the chunk of the other one, and what it needs does.
+#[test]
+fn a_thread_takes_less_where_another_one_has_grown_the_pool() {
+    const MIB: usize = 1 << 20;
+    ends(|| {
+        let (device, upstream) = acting(|options| options.chunks(8 * MIB, 8 * MIB).max_size(12 * MIB));
+        let (stream, taking) = (device.stream().unwrap(), device.clone());
+        let (sender, receiver) = mpsc::channel();
+        let (kept, keeps) = mpsc::channel();
+        *upstream.1.lock().unwrap() = Some(Box::new(move || {
+            let take = move |_| sender.send(taking.uninit_array::<u8, _>(8 * MIB)).unwrap();
+            stream.add_callback(take).unwrap();
+            kept.send(receiver.recv().unwrap().unwrap()).unwrap();
+        }));
+        drop(device.device_array::<u8, _>(3 * MIB).unwrap());
+        drop(keeps.recv().unwrap());
+        let statistics = device.memory_resource(MemoryKind::Device).unwrap().statistics();
+        assert!(statistics.peak_reserved <= 12 * MIB, "{}", statistics.peak_reserved);
+    });
+}
+
 #[test]
 fn calls_of_several_threads_are_refused() {
     ends(|| {

@@ -162,7 +162,7 @@ impl Shared {
         // The counts are changed afterwards: the rank cannot call an operation before this call returns.
         state.joined += 1;
         drop(state);
-        self.call_counts.join(self.members[rank], self.id);
+        self.call_counts.join(self.members[rank], self.id, self.id);
         true
     }
 

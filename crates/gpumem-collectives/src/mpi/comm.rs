@@ -59,7 +59,6 @@ impl Comm {
         call_counts: Arc<CallCounts>,
         inbox: Arc<Inbox>,
     ) -> Arc<Self> {
-        call_counts.join(0, id);
         let state = State {
             rank: RankState::new((rank, size)),
             collectives: 0,
@@ -69,6 +68,7 @@ impl Comm {
         };
         // Relaxed: only that each number is given once matters.
         let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
+        call_counts.join(0, key, id);
         Arc::new(Self { key, id, raw, rank, size, options, call_counts, inbox, state: Mutex::new(state) })
     }
 
@@ -99,7 +99,7 @@ impl Comm {
             _ => Sequence::OfAll,
         };
         let order = match of {
-            Sequence::OfAll if !self.options.concurrent => self.call_counts.call(0, self.id),
+            Sequence::OfAll if !self.options.concurrent => self.call_counts.call(0, self.key),
             _ => Vec::new(),
         };
         let fingerprint = Fingerprint::new(&call, order);
@@ -144,7 +144,7 @@ impl Comm {
         // The counts are changed after it: later calls are refused already.
         self.lock().rank.revoked.get_or_insert(cause);
         // From here on the ranks call different numbers of operations of it.
-        self.call_counts.leave(0, self.id);
+        self.call_counts.leave(0, self.key);
     }
 
     /// How far this rank has come, for another one.
@@ -226,7 +226,7 @@ impl Unclaimed {
 impl Drop for Unclaimed {
     fn drop(&mut self) {
         if !self.is_claimed {
-            self.comm.call_counts.leave(0, self.comm.id);
+            self.comm.call_counts.leave(0, self.comm.key);
             // The others would wait for this rank until their deadline.
             self.comm.inbox.push(Message::Leave(self.comm.key));
         }

@@ -110,7 +110,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
     fn leave(&self) {
         // No operation comes after it: they are added under the same lock.
         self.comm.of_rank(|own| own.has_left = true);
-        self.comm.call_counts.leave(0, self.comm.id);
+        self.comm.call_counts.leave(0, self.comm.key);
         self.comm.inbox.push(Message::Leave(self.comm.key));
     }
 

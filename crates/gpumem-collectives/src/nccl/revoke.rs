@@ -140,7 +140,7 @@ impl<B: Backend> Link<B> {
         }
         let began = Instant::now();
         behind.iter().for_each(|peer| peer.wait_closed(BEHIND.saturating_sub(began.elapsed())));
-        let (library, began) = (self.library, Instant::now());
+        let library = self.library;
         let told = {
             let _use = DriverUse::new();
             if !self.device.core_by(crate::KEY).origin.is_valid() {
@@ -152,8 +152,14 @@ impl<B: Backend> Link<B> {
         let grace = GRACE[usize::from(!told)];
         // Unlocked in each sleep: the thread inside the library needs it to come out. One that has the handle and is not inside yet waits
         // for nothing before it is, and would use what an abort frees.
-        let mut state = self.lock();
-        while state.is_calling && (!self.is_inside.load(Ordering::Acquire) || began.elapsed() < grace) {
+        let (mut state, mut inside) = (self.lock(), None);
+        while state.is_calling {
+            // From the first look that finds it inside on: it may have been on its way for long.
+            if self.is_inside.load(Ordering::Acquire)
+                && inside.get_or_insert_with(Instant::now).elapsed() >= grace
+            {
+                break;
+            }
             let waited = self.changed.wait_timeout(state, GRACE[1]);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

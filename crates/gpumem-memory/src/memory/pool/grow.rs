@@ -80,7 +80,8 @@ impl<B: Backend> Pool<B> {
         if state.reserved > reserved && self.options.max_size.is_some_and(|limit| all > limit) {
             drop(state);
             self.upstream.deallocate(block)?;
-            return Err(self.exhausted(request));
+            // A smaller one may still fit.
+            return self.grow(request, local_cache);
         }
         match state.add_chunk(block, request.bytes as u64, request.align as u64) {
             Ok(found) => Ok(found.map(|found| self.hand_out(state.owner, local_cache, found))),
