@@ -193,16 +193,12 @@ fn refuse<B: Backend>(begun: &[ReadyRank<'_, B>], unfit: &ReadyRank<'_, B>, mism
 fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
     let Some(first) = begun.first() else { return Ok(()) };
     let calls = || {
-        let called = begun.iter().try_for_each(|ReadyRank { waiting, target, .. }| {
-            // For each rank right before its calls. Those of the ranks before it wait for nothing: a group waits at its end.
-            waiting.own.link.enter();
+        begun.iter().for_each(|ready| ready.waiting.own.link.enter());
+        begun.iter().try_for_each(|ReadyRank { waiting, target, .. }| {
             // SAFETY: the link keeps the communicator until this thread is inside the library, and for some time more. The accesses were
             // waited for, and are noted before this thread gives the arrays up, whose borrows keep other uses away until then.
             calls::in_order(waiting.own.calls).try_for_each(|prepared| unsafe { target.call(prepared) })
-        });
-        // The end of a group may wait also where the call of a rank has failed: those after it are inside, too.
-        begun.iter().for_each(|ready| ready.waiting.own.link.enter());
-        called
+        })
     };
     // A group has a cost of its own, so one call goes without.
     let is_group = begun.len() > 1
