@@ -1,5 +1,7 @@
 //! The state of a pool: its chunks, and its free blocks by stream.
 
+mod unused;
+
 use super::{PoolOptions, contention::ContentionCounter};
 use crate::{
     memory::{
@@ -99,14 +101,6 @@ impl BlockRef {
 pub(super) struct FreeBlock<B: Backend> {
     pub(super) place: BlockRef,
     pub(super) uses: PendingAccesses<B>,
-}
-
-/// What a pool had before it forgot everything.
-pub(super) struct Forgotten<B: Backend> {
-    pub(super) blocks: Vec<MemoryBlock<B>>,
-    _streams: Vec<StreamSet<B>>,
-    _parked: VecDeque<MultiStreamBlock<B>>,
-    _last_freed: Option<FreeBlock<B>>,
 }
 
 /// On separate cache lines: threads that do not come here read the fields next to it.
@@ -465,21 +459,6 @@ impl<B: Backend> PoolState<B> {
         self.allocator.make_idle(set);
     }
 
-    fn note_unused_chunks(&mut self) {
-        let now = Instant::now();
-        for (start, since) in self.newly_empty.drain(..) {
-            if let Some((_, chunk)) = self.chunks.range_mut(..=start).next_back() {
-                chunk.unused_since = Some(since);
-            }
-        }
-        for chunk in self.chunks.values_mut() {
-            match self.allocator.is_region_idle(chunk.region) {
-                true => chunk.unused_since = chunk.unused_since.or(Some(now)),
-                false => chunk.unused_since = None,
-            }
-        }
-    }
-
     /// Pending uses of free blocks: the last use of each stream.
     pub(super) fn pending_frees(&self) -> PendingAccesses<B> {
         let mut pending = PendingAccesses::none();
@@ -491,61 +470,6 @@ impl<B: Backend> PoolState<B> {
         }
         pending.forget_done();
         pending
-    }
-
-    /// Bytes of chunks of which nothing is allocated or pending.
-    pub(super) fn unused_bytes(&self) -> usize {
-        let unused = self.chunks.values().filter(|chunk| self.allocator.is_region_idle(chunk.region));
-        unused.map(|chunk| chunk.block.bytes()).sum()
-    }
-
-    /// Takes out chunks of which nothing is pending, and has been allocated for so long, until `keep` bytes or less are reserved.
-    pub(super) fn take_unused(&mut self, keep: usize, unused_for: Duration) -> Vec<MemoryBlock<B>> {
-        self.note_unused_chunks();
-        let now = Instant::now();
-        let is_due = |chunk: &Chunk<B>| chunk.is_unused(now, unused_for);
-        let mut taken = Vec::new();
-        let due: Vec<u64> =
-            self.chunks.iter().filter(|(_, chunk)| is_due(chunk)).map(|(base, _)| *base).collect();
-        // The newest pieces are the largest: they go first.
-        for base in due.into_iter().rev() {
-            if self.reserved <= keep {
-                break;
-            }
-            let Some(chunk) = self.chunks.get(&base) else { continue };
-            let (start, len) = (base + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64);
-            // Something is allocated or pending in it after all.
-            if !self.allocator.remove_region(chunk.region) {
-                continue;
-            }
-            tell::<B>(start, len, true);
-            if let Some(chunk) = self.chunks.remove(&base) {
-                self.reserved -= chunk.block.bytes();
-                taken.push(chunk.block);
-            }
-        }
-        taken
-    }
-
-    /// Forgets everything; the chunks are the driver's again. The pool's blocks have another number from here on. What is returned is
-    /// dropped without the lock: it may have the last references to streams, and so to a device.
-    pub(super) fn forget(&mut self, owner: u64) -> Forgotten<B> {
-        self.owner = owner;
-        let granule = self.allocator.granule();
-        let chunks = std::mem::take(&mut self.chunks);
-        for (start, chunk) in &chunks {
-            tell::<B>(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
-        }
-        // Numbers of blocks begin anew: the owner tells old blocks from new ones.
-        self.allocator = Tlsf::new(granule);
-        self.parked_bytes = 0;
-        self.reserved = 0;
-        Forgotten {
-            blocks: chunks.into_values().map(|chunk| chunk.block).collect(),
-            _streams: std::mem::take(&mut self.streams),
-            _parked: std::mem::take(&mut self.parked),
-            _last_freed: self.last_freed.take(),
-        }
     }
 
     // ---- numbers --------------------------------------------------------------------------------------------------
