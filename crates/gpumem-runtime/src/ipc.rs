@@ -158,7 +158,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let memory = core.note_loss(memory).map_err(|error| error.in_operation(OPERATION))?;
         if self.memory.is_owned() {
             // Others may write it from here on, so it is not frozen.
-            self.memory.share();
+            self.memory.note_exported();
             exported::note(self.memory.id(), *memory.handle());
         }
         Ok(IpcArrayHandle {

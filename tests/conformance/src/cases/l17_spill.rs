@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic of a case is its failure")]
 
 use super::tools::same;
-use crate::{Lab, Level, Verdict};
+use crate::{Lab, Level, Verdict, skip};
 use gpumem_core::{Backend, MemoryKind, Result};
 use gpumem_runtime::{
     Device, SpillManager, SpillOptions, SpillOrder, Spillable, Stream,
@@ -15,6 +15,7 @@ cases! { Level::Spill;
     arrays_take_turns_in_little_memory,
     enqueued_work_has_the_bytes_of_an_array_that_has_left,
     a_view_keeps_its_array,
+    a_handle_in_another_process_keeps_its_array,
     arrays_sleep_and_wake,
 }
 
@@ -122,6 +123,25 @@ fn a_view_keeps_its_array<B: Backend>(lab: &Lab<B>) -> Verdict {
     same(view.copy_to_host()?.view(), numbers(0, 0).view());
     drop((view, held));
     assert!(all[0].evict()? || !all[0].is_resident()?);
+    Ok(())
+}
+
+fn a_handle_in_another_process_keeps_its_array<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let spilling = SpillManager::new(device, SpillOptions::new())?;
+    let mut given = device.ipc_array::<u32, _>(LEN)?;
+    given.fill(1)?;
+    // SAFETY: it is never opened.
+    let handle = unsafe { given.ipc_handle() };
+    let own = device.ipc_array::<u32, _>(LEN)?;
+    let [given, own] = [given, own].map(|array| spilling.add(array).map_err(|(_, error)| error));
+    let (given, own) = (given?, own?);
+    assert!(own.evict()?, "one that nothing else has");
+    if let Err(error) = handle {
+        return skip(error);
+    }
+    assert!(!given.evict()?);
+    same(given.get(&stream)?.copy_to_host()?.view(), Array1::from_elem(LEN, 1).view());
     Ok(())
 }
 

@@ -56,9 +56,12 @@ const DETACHED: usize = 1 << (usize::BITS - 3);
 /// Set where it has been lent, by a stream or not: an import of a loan makes another handle, at any time.
 const HAS_LOANS: usize = 1 << (usize::BITS - 4);
 
-const FLAGS: usize = SHARED | FOREIGN | DETACHED | HAS_LOANS;
+/// Set where another process was given a handle.
+const EXPORTED: usize = 1 << (usize::BITS - 5);
+
+const FLAGS: usize = SHARED | FOREIGN | DETACHED | HAS_LOANS | EXPORTED;
 /// Those of memory that has another handle.
-const HANDLES: usize = SHARED | FOREIGN | DETACHED;
+const HANDLES: usize = SHARED | FOREIGN | DETACHED | EXPORTED;
 
 /// The loans of one allocation. The count comes first, as the only thing that every use reads.
 #[derive(Debug)]
@@ -115,27 +118,31 @@ impl<B: Backend> Tracked<B> {
         !self.borrows.is_empty()
     }
 
-    /// Notes that there is another handle of the memory, which an import has made, or that another process was given one.
+    /// Notes that there is another handle of the memory, which an import has made.
     pub fn share(&self) {
-        // `count_entries` stores the count with the flags, and would lose a flag that comes between its two steps.
-        let _entries = self.borrows.entries.lock();
-        self.borrows.count.fetch_or(SHARED, Ordering::AcqRel);
+        self.note_flags(SHARED);
+    }
+
+    /// Notes that another process was given a handle of the memory.
+    pub fn note_exported(&self) {
+        self.note_flags(SHARED | EXPORTED);
     }
 
     /// Notes that there is a view of the memory without a borrow.
     pub fn note_detached(&self) {
-        self.note_flag(DETACHED);
+        self.note_flags(DETACHED);
     }
 
     /// Notes that the memory is about to be lent, also to the host, which works on no stream.
     pub fn note_loans(&self) {
-        self.note_flag(HAS_LOANS);
+        self.note_flags(HAS_LOANS);
     }
 
-    fn note_flag(&self, flag: usize) {
-        if self.borrows.count.load(Ordering::Relaxed) & flag == 0 {
+    fn note_flags(&self, flags: usize) {
+        if self.borrows.count.load(Ordering::Relaxed) & flags != flags {
+            // `count_entries` stores the count with the flags, and would lose a flag that comes between its two steps.
             let _entries = self.borrows.entries.lock();
-            self.borrows.count.fetch_or(flag, Ordering::AcqRel);
+            self.borrows.count.fetch_or(flags, Ordering::AcqRel);
         }
     }
 
@@ -167,11 +174,11 @@ impl<B: Backend> Tracked<B> {
         self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
-    /// As [`may_get_other_handles`](Self::may_get_other_handles), for the holder of the only reference: a view without a borrow has one,
-    /// too, and a loan.
+    /// As [`may_get_other_handles`](Self::may_get_other_handles), for the holder of the only reference: what this process makes of its own
+    /// memory has one, a view without a borrow, an import and a loan.
     #[inline]
     pub fn may_get_unreferenced_handles(&self) -> bool {
-        self.borrows.count.load(Ordering::Relaxed) & !(DETACHED | HAS_LOANS) != 0
+        self.borrows.count.load(Ordering::Relaxed) & !(DETACHED | HAS_LOANS | SHARED) != 0
     }
 
     /// Lends bytes to work on `by`. Returns a number that ends the loan; loans of the same kind have the same.
