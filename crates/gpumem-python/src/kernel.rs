@@ -55,20 +55,19 @@ pub(crate) enum Given {
     Value(Vec<u8>),
     /// A number of each launch of a graph.
     Varying(varying::Number),
-    /// `host` is where the caller's elements lie, if they are copied.
+    /// `host` is where the caller's elements lie, if they are copied, and whether they are copied back.
     Array {
         elements: Elements,
         form: Form,
-        host: Option<Box<Place>>,
+        host: Option<Box<(Place, bool)>>,
     },
 }
 
 impl Given {
-    /// Where the caller's elements lie, and whether the kernel may write them.
+    /// Where the caller's elements lie, and whether the launch may write them.
     fn place(&self) -> Option<(Place, bool)> {
         let Self::Array { elements, form, host } = self else { return None };
-        let place = host.as_ref().map_or_else(|| Place::of(elements), |host| (**host).clone());
-        Some((place, form.is_written()))
+        Some(host.as_ref().map_or_else(|| (Place::of(elements), form.is_written()), |host| (**host).clone()))
     }
 }
 
@@ -311,12 +310,33 @@ fn is_host(device: &gpumem::Device) -> bool {
 /// The stream of a launch that names none: that of the first array's device.
 fn default_stream(arguments: &Bound<'_, PyTuple>) -> PyResult<gpumem::Stream> {
     for argument in arguments.iter() {
-        if let Ok(array) = argument.cast::<DeviceNDArray>() {
+        if let Some(array) = seen_by_device(&directed(&argument).0)? {
             let device = each!(&array.get().elements, array => array.device().cloned()).map_err(raise)?;
             return device.default_stream().map_err(raise);
         }
     }
     device::current()?.default_stream().map_err(raise)
+}
+
+/// The array of an argument, and which way it is copied, if the argument says it: to the device, and back.
+fn directed<'py>(argument: &Bound<'py, PyAny>) -> (Bound<'py, PyAny>, Option<(bool, bool)>) {
+    match argument.cast::<Direction>() {
+        Ok(direction) => {
+            let direction = direction.get();
+            (direction.array(argument.py()), Some((direction.up, direction.down)))
+        }
+        Err(_) => (argument.clone(), None),
+    }
+}
+
+/// An array of the library's whose elements the device sees where they are. A page-locked one that it does not see is copied, as any other
+/// array of the host.
+fn seen_by_device<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, DeviceNDArray>>> {
+    let py = argument.py();
+    match page_locked(argument)? {
+        Some(host) if host.get().is_visible(py)? => Ok(Some(Bound::new(py, host.get().device_view(py)?)?)),
+        _ => Ok(argument.cast().ok().cloned()),
+    }
 }
 
 /// A temporary array, the host array that it is copied back to, and what fixes the memory of that until then.
@@ -330,9 +350,8 @@ fn array<'py>(
     stream: &gpumem::Stream,
 ) -> PyResult<(Given, Back<'py>)> {
     let (form, write) = (parameter.form, parameter.form.is_written());
-    let direction = argument.cast::<Direction>().ok();
-    let (up, down) = direction.map_or((true, write), |direction| (direction.get().up, direction.get().down));
-    let argument = &direction.map_or_else(|| argument.clone(), |direction| direction.get().array(py));
+    let (argument, direction) = directed(argument);
+    let (argument, (up, down)) = (&argument, direction.unwrap_or((true, true)));
     if !(up || write) {
         let why = format!("`{}` is only read: an array that is not copied to the device is written", parameter.name);
         return Err(PyValueError::new_err(why));
@@ -341,12 +360,11 @@ fn array<'py>(
         let (name, wanted) = (&parameter.name, parameter.element);
         PyTypeError::new_err(format!("`{name}` is an array of {wanted}, and the elements are {found}"))
     };
-    let seen_by_device = match page_locked(argument)? {
-        // One that the device cannot see is copied, as any other array of the host.
-        Some(host) if host.get().is_visible(py)? => Some(Bound::new(py, host.get().device_view(py)?)?),
-        _ => interchange::device_source(argument, Some(stream.device()))?,
+    let there = match seen_by_device(argument)? {
+        Some(array) => Some(array),
+        None => interchange::device_source(argument, Some(stream.device()))?,
     };
-    if let Some(array) = seen_by_device {
+    if let Some(array) = there {
         let array = array.get();
         if array.dtype.number() != Some(parameter.element) {
             return Err(wrong(array.dtype.name(py)?));
@@ -366,6 +384,6 @@ fn array<'py>(
         return Err(wrong(host.dtype.name(py)?));
     }
     let copy = if up { crate::make::upload(py, &host, stream)? } else { crate::make::zeros_for(py, &host, stream)? };
-    let given = Given::Array { elements: copy.again(), form, host: Some(Box::new(host.place())) };
+    let given = Given::Array { elements: copy.again(), form, host: Some(Box::new((host.place(), down))) };
     Ok((given, down.then(|| (copy, argument.clone(), host.into_fixed()))))
 }

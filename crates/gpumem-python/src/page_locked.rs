@@ -4,8 +4,8 @@ use crate::{host::ndarray, pinned::HostNDArray};
 use pyo3::{intern, prelude::*};
 
 /// A page-locked array of the library's, also by an array of a class of NumPy's arrays that says which one has its memory: what
-/// `pygpumem.cuda` makes. Whatever it says, the elements of that one are used. One that has been given another shape or type in place is
-/// an ordinary array.
+/// `pygpumem.cuda` makes. Whatever it says, the elements of that one are used. One that has been given another shape or type in place,
+/// or that cannot be written, is an ordinary array.
 pub(crate) fn page_locked<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, HostNDArray>>> {
     if let Ok(host) = object.cast::<HostNDArray>() {
         return Ok(Some(host.clone()));
@@ -21,5 +21,5 @@ pub(crate) fn page_locked<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bo
             return Ok(None);
         }
     }
-    Ok(Some(host))
+    Ok(object.getattr("flags")?.getattr("writeable")?.is_truthy()?.then_some(host))
 }

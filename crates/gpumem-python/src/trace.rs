@@ -54,9 +54,13 @@ impl MemoryRecording {
     }
 
     /// Ends the recording and writes the file, also after an exception.
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
-        self.origin.check("", "record_memory").map_err(raise)?;
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        if let Err(error) = self.origin.check("", "record_memory") {
+            // An exception that ends the child goes on.
+            let is_raised = exception.iter().any(|part| !part.is_none());
+            return if is_raised { Ok(false) } else { Err(raise(error)) };
+        }
         let none = || PyRuntimeError::new_err("the recording is not running");
         let recording = self.replace(None).ok_or_else(none)?;
         py.detach(|| recording.finish().write(&self.path)).map_err(|error| of_file(error, &self.path))?;

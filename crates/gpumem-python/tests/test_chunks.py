@@ -395,19 +395,8 @@ def test_functions_that_change_the_destination():
     np.testing.assert_array_equal(out.reshape(12, 2), array * 2)
 
 
-def test_maps_where_no_wait_is_allowed():
-    found = []
-
-    def callback(stream, status, arg):
-        try:
-            gpumem.map_chunks(doubled, values(), 4)
-        except gpumem.GpuMemError as error:
-            found.append(error)
-
-    stream = gpumem.stream()
-    stream.add_callback(callback)
-    stream.synchronize()
-    assert len(found) == 1
+def test_maps_where_no_wait_is_allowed(refused_in_a_callback):
+    assert refused_in_a_callback(lambda: gpumem.map_chunks(doubled, values(), 4))
 
     def body(stream, x):
         with pytest.raises(gpumem.GpuMemError):

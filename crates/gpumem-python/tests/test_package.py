@@ -89,6 +89,7 @@ def test_the_other_module():
     assert array.device == device and roc.to_device(np.arange(3), 0, "host:0").device == device
     stream = roc.stream()
     np.testing.assert_array_equal(roc.to_device(np.arange(3), stream).copy_to_host(stream=stream), np.arange(3))
+    assert not {name for name in vars(cuda) if not name.startswith("_")} - set(vars(roc))
 
 
 def test_the_report_names_devices_and_what_is_missing():
@@ -179,3 +180,47 @@ def test_a_page_locked_array_with_another_shape_is_an_ordinary_one():
     array[:] = 0
     there.copy_to_host(array, stream=stream)
     np.testing.assert_array_equal(array, np.arange(6).reshape(3, 2))
+
+
+def test_results_that_are_written_to_a_page_locked_array_are_that_array():
+    for make in cuda.pinned_array, cuda.mapped_array, cuda.managed_array:
+        for shape in (4,), ():
+            array = kept = make(shape, np.float32)
+            array[...] = 1
+            array += 1
+            assert array is kept and np.add(array, 1, out=array) is array and array.clip(0, 9, out=array) is array
+            assert type(array * 2) is not cuda.HostArray
+            np.testing.assert_array_equal(array, np.full(shape, 3))
+
+
+def test_a_page_locked_array_that_is_not_writable_is_not_written():
+    stream, there = cuda.stream(), cuda.to_device(np.full(4, 7, "f4"))
+    for make in cuda.pinned_array, cuda.mapped_array:
+        array = make(4, np.float32)
+        array[:] = 1
+        array.flags.writeable = False
+        for write in lambda: there.copy_to_host(array, stream=stream), lambda: SCALE[1, 4](there, array):
+            with pytest.raises(ValueError, match="read-only"):
+                write()
+        SCALE[1, 4](array, there)
+        np.testing.assert_array_equal(cuda.to_device(array, stream=stream).copy_to_host(), np.ones(4))
+
+
+def test_a_launch_takes_the_device_of_its_arrays_however_they_are_given():
+    other = cuda.Device("host:1")
+    x, y = (cuda.to_device(np.ones(4, "f4"), device=other) for _ in range(2))
+    mapped = cuda.mapped_array(4, np.float32, device=other)
+    mapped[:] = 1
+    for given in cuda.In(y), cuda.InOut(y), cuda.Out(y), mapped, cuda.InOut(mapped):
+        SCALE[1, 4](cuda.In(x), given)
+    other.synchronize()
+    np.testing.assert_array_equal(y.copy_to_host(), np.full(4, 7))
+    np.testing.assert_array_equal(mapped, np.full(4, 5))
+
+
+def test_what_is_only_copied_in_may_be_given_twice():
+    x = np.ones(4, "f4")
+    SCALE[1, 4](cuda.In(x), cuda.In(x))
+    np.testing.assert_array_equal(x, np.ones(4))
+    with pytest.raises(ValueError, match="same memory"):
+        SCALE[1, 4](cuda.In(x), cuda.Out(x))

@@ -30,6 +30,8 @@ class HostArray(_np.ndarray):
         self._page_locked = None
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
+        if array is self:
+            return self  # the result was written to it
         # Of NumPy 1 as well, which does not say whether it wants a number.
         array = _np.asarray(array)
         return array[()] if return_scalar or array.ndim == 0 else array

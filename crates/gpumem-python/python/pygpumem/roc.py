@@ -4,7 +4,7 @@ Without another choice the device is the default one, as everywhere: ``GPUMEM_DE
 """
 
 from . import _native
-from ._native import *  # noqa: F403
+from .cuda import *  # noqa: F403
 
 
 def to_device(obj, stream=0, context=None, copy=True, to=None):
