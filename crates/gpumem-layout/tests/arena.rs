@@ -38,23 +38,22 @@ fn placed(all: &[Temporary], align: usize) -> (usize, usize) {
     (total, (0..STEPS).map(alive_at).max().unwrap())
 }
 
-/// No order of placing them is the best for all lives. A few sets need half as much again as the largest set that is alive, and most
-/// need no more than that.
+/// An arena as small as the largest set that is alive is not always possible, and to find the smallest one is as hard as packing.
 #[cfg_attr(miri, ignore = "takes minutes, and nothing in it is unsafe")]
 #[test]
 fn random_temporaries_share_no_byte_and_few_are_wasted() {
     let sets = std::env::var("GPUMEM_LIVES").map_or(5_000, |text| text.parse().expect("a number"));
-    let (mut random, mut more, mut sum) = (Random(7), 0, 0.0);
+    let (mut random, mut sum) = (Random(7), 0.0);
     for _ in 0..sets {
         let count = 1 + random.below(48);
         let all = random.temporaries(count);
         let (total, alive) = placed(&all, [16, 256][random.below(2)]);
-        assert!(5 * total <= 9 * alive, "{total} bytes where {alive} are alive: {all:?}");
-        more += usize::from(4 * total > 5 * alive);
+        assert!(4 * total <= 5 * alive, "{total} bytes where {alive} are alive: {all:?}");
         sum += total as f64 / alive as f64;
     }
     let mean = sum / sets as f64;
-    assert!(50 * more <= sets && mean < 1.05, "{more} of {sets} need a quarter more, {mean} on average");
+    // The last one of a set needs no padding.
+    assert!(mean < 1.0, "{mean} on average");
 }
 
 /// So many that they are placed in turn.
