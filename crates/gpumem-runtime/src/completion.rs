@@ -1,7 +1,7 @@
 //! Futures that are ready once work is done.
 
 use gpumem_core::{Backend, DriverDevice, Result, process::ProcessGuard};
-use gpumem_memory::track::{Span, Timeline};
+use gpumem_memory::track::{RecordedEvent, Span, Timeline};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -33,7 +33,10 @@ impl RefUnwindSafe for Completion {}
 
 impl Completion {
     /// A future for everything before an event of `timeline`, or for all work enqueued so far.
-    pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, event: Option<Span>) -> Self {
+    pub(crate) fn of<B: Backend>(
+        timeline: &Arc<Timeline<B>>,
+        event: Option<(Span, Arc<RecordedEvent<B>>)>,
+    ) -> Self {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let sender = shared.clone();
         let task = move |result| {
@@ -46,13 +49,7 @@ impl Completion {
                 waker.wake();
             }
         };
-        let outcome = match event {
-            Some(span) => {
-                timeline.check_event("done").and_then(|()| timeline.when_complete("done", span, task))
-            }
-            None => timeline.when_done("done", task),
-        };
-        if let Err(error) = outcome {
+        if let Err(error) = timeline.when_reached("done", event, task) {
             shared.lock().result = Some(Err(error));
         }
         Self { shared, origin: timeline.context.origin, backend: timeline.context.raw.info().backend }

@@ -3,7 +3,7 @@
 use super::counters::Counters;
 use super::{
     DeviceContext, QueueRef, RecordedEvent, Span,
-    callbacks::Callbacks,
+    callbacks::Tasks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
     queue::{Queue, WaitTarget, stale, wait_on_host, wait_on_stream},
@@ -53,7 +53,8 @@ pub struct Timeline<B: Backend> {
     /// What the work is written to instead, in the recording of a graph.
     pub(super) recording: Option<Arc<dyn Recording<B>>>,
     /// Callbacks that run on a thread of the library once submissions are done.
-    pub(crate) callbacks: Callbacks,
+    pub(crate) callbacks: Tasks<B>,
+    pub(super) futures: Tasks<B>,
     /// Staged transfers that have yet to land in their destinations.
     pub copy_outs: CopyOutQueue,
 }
@@ -134,7 +135,8 @@ impl<B: Backend> Timeline<B> {
             recording,
             queue: ShortMutex::new(Rank::Queue, queue),
             waits: ShortMutex::new(Rank::Waits, Waits::default()),
-            callbacks: Callbacks::new(),
+            callbacks: Tasks::new(),
+            futures: Tasks::new(),
             copy_outs: CopyOutQueue::new(),
         })
     }

@@ -137,7 +137,7 @@ impl<B: Backend> Event<B> {
 
     /// Returns a future that is ready once the event is reached.
     pub fn completed(&self) -> Completion {
-        Completion::of(&self.timeline, Some(self.span))
+        Completion::of(&self.timeline, Some((self.span, self.recorded.clone())))
     }
 }
 
