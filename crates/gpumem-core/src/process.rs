@@ -14,7 +14,7 @@ pub use forked::{OnceBeforeFork, PerProcess};
 use crate::{Error, ErrorKind, Result};
 use std::sync::{
     Once, OnceLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 /// How often the process has forked away from its ancestors, in steps of [`FORK`], and whether it is [`EXITING`].
@@ -63,6 +63,27 @@ impl ProcessGuard {
         let forked = forks() != self.0;
         Error::new(backend, operation, if forked { ErrorKind::ForkedChild } else { ErrorKind::Exiting })
     }
+}
+
+/// The thread that runs the exit handlers, as the system names it. 0 before the end.
+static ENDS: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps this thread here while the process ends, unless it is the one that ends it: for a thread whose caller would get memory back that
+/// a device may still use, and which can no longer be waited for.
+pub fn stay_while_exiting() {
+    let is_exiting = STATE.load(Ordering::Acquire) & EXITING != 0;
+    while is_exiting && ENDS.load(Ordering::Relaxed) != this_thread() {
+        std::thread::park();
+    }
+}
+
+fn this_thread() -> usize {
+    #[cfg(all(unix, not(miri)))]
+    // SAFETY: the call only returns a name.
+    let this = unsafe { libc::pthread_self() } as usize;
+    #[cfg(not(all(unix, not(miri))))]
+    let this = 0;
+    this
 }
 
 pub(crate) fn forks() -> u64 {
@@ -181,7 +202,9 @@ fn watch_exit() {
         for run in AT_EXIT.iter().filter_map(OnceLock::get) {
             run();
         }
-        STATE.fetch_or(EXITING, Ordering::Relaxed);
+        ENDS.store(this_thread(), Ordering::Relaxed);
+        // Release: a thread that sees the end sees which thread it is.
+        STATE.fetch_or(EXITING, Ordering::Release);
         driver_use::wait_for_others();
     }
     #[cfg(not(miri))]

@@ -3,10 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use gpumem::{Device, DeviceArray, ErrorKind, PinnedArray, Result, Stream};
+use gpumem_integration::slow_fill;
+use gpumem_kernel::config_for_items;
 use std::{
     cell::RefCell,
     process::Command,
-    sync::{Mutex, OnceLock},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 fn is_forked<T>(result: Result<T>) -> bool {
@@ -172,6 +178,59 @@ fn a_process_may_end_with_arrays_in_statics_and_thread_locals() {
         assert!(output.status.success(), "{output:?}");
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains("at exit: true"), "{output:?}");
+    }
+}
+
+/// The memory that a scope has borrowed may be in use still, and nothing can wait for it any more: its thread does not go on.
+#[test]
+fn no_scope_returns_to_a_thread_while_the_process_ends() {
+    static RETURNED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn at_exit() {
+        // After the library's own handler: registered before it.
+        std::thread::sleep(Duration::from_millis(500));
+        println!("returned: {}", RETURNED.load(Ordering::SeqCst));
+    }
+    /// Until the library has noticed the end.
+    fn wait_for_the_end(device: &Device) {
+        while !device.to_device(&[1_u32]).is_err_and(|error| *error.kind() == ErrorKind::Exiting) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let test = "no_scope_returns_to_a_thread_while_the_process_ends";
+    if let Some(form) = std::env::var_os(CHILD) {
+        // SAFETY: the handler uses only functions that work at exit.
+        unsafe { libc::atexit(at_exit) };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let device = Device::open("host").unwrap();
+            let stream = device.stream().unwrap();
+            let mut host = vec![0_u32; 1 << 20];
+            let (slow, dims) = (slow_fill().load(&device).unwrap(), config_for_items([1, 1, 1], [1, 1, 1]));
+            let all = ndarray::aview_mut1(&mut host);
+            let _ = match form == "scope" {
+                true => stream.scope(|scope| {
+                    let mut mapped = scope.mapped(all).unwrap();
+                    slow.launch(&stream, &dims, (&mut mapped.device_view_mut(),)).unwrap();
+                    sender.send(()).unwrap();
+                    wait_for_the_end(&device);
+                }),
+                false => device.mapped([all], |[mapped]| {
+                    slow.launch(&stream, &dims, (&mut mapped.device_view_mut(),)).unwrap();
+                    sender.send(()).unwrap();
+                    wait_for_the_end(&device);
+                }),
+            };
+            RETURNED.store(true, Ordering::SeqCst);
+        });
+        receiver.recv().unwrap();
+        std::process::exit(0);
+    }
+    for form in ["scope", "mapped"] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let output = child.args(["--exact", test, "--nocapture"]).env(CHILD, form).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("returned: false"), "{form}: {output:?}");
     }
 }
 

@@ -29,7 +29,7 @@ impl<B: Backend> Finish<'_, B> {
     fn finish(&mut self) -> Result<()> {
         let timeline = self.stream.timeline();
         // In a forked child nothing lands: the transfers are the parent's, and so are the locks.
-        if let Err(error) = timeline.context.check_process("scope") {
+        if let Err(error) = transfer::check_release(&timeline.context, "scope") {
             self.armed = false;
             return Err(error);
         }

@@ -3,7 +3,7 @@
 
 use super::{ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
-use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, Space};
+use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, Space, process::stay_while_exiting};
 use gpumem_memory::track::{DeviceContext, Timeline};
 use std::sync::Arc;
 
@@ -96,8 +96,22 @@ fn clear<B: Backend>(destination: ArrayRef<'_, B>) {
     });
 }
 
+/// Checks that the uses of memory can be waited for which is to go back to its owner. While the process ends they cannot, and other
+/// threads run on: this one stays here.
+/// Returns [`ForkedChild`](ErrorKind::ForkedChild) in a forked child, whose memory no device uses.
+pub(crate) fn check_release<B: Backend>(context: &DeviceContext<B>, operation: &'static str) -> Result<()> {
+    context.check_process(operation).inspect_err(stay_if_exiting)
+}
+
+fn stay_if_exiting(error: &Error) {
+    if matches!(error.kind(), ErrorKind::Exiting) {
+        stay_while_exiting();
+    }
+}
+
 /// Law 3, the one exception to law 7: memory that a device may still be using must not go back to its owner.
 pub fn abort(operation: &'static str, result: Result<()>) -> ! {
+    let _ = result.as_ref().inspect_err(|error| stay_if_exiting(error));
     let reason = result.err().map_or_else(String::new, |error| error.to_string());
     eprintln!(
         "gpumem: {operation}: neither the stream nor the device could be waited for ({reason}); borrowed memory may \

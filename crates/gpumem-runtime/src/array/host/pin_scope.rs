@@ -91,12 +91,10 @@ impl<B: Backend> PinScope<B> {
 
     /// Waits for all uses of the arrays, and unlocks them.
     /// Returns [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work failed that was to write them. The arrays are unlocked all
-    /// the same.
+    /// the same. Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child: the locked pages are the parent's, and
+    /// another thread may hold the lock for ever.
     pub(crate) fn release(&self) -> Result<()> {
-        if !self.core.origin.is_valid() {
-            // In a forked child another thread may hold the lock for ever, and the locked pages are the parent's.
-            return Ok(());
-        }
+        transfer::check_release(&self.core, "page-locked scope")?;
         let mut result = Ok(());
         let last = || self.held.lock().last().map(|(memory, _)| memory.clone());
         while let Some(memory) = last() {
@@ -128,7 +126,9 @@ impl<B: Backend> PinScope<B> {
 impl<B: Backend> Drop for PinScope<B> {
     fn drop(&mut self) {
         // After a panic, or after an error that is being returned: no caller can receive another one.
-        if let Err(error) = self.release() {
+        if let Err(error) = self.release()
+            && self.core.origin.is_valid()
+        {
             self.core.errors.push(error);
         }
     }
