@@ -448,3 +448,26 @@ fn memory_may_end_at_each_allocation_of_a_graph() {
         }
     }
 }
+
+/// The pool asks whether a loan's work is over before others get the memory. A recording's stream has no work that could be.
+#[test]
+fn a_loan_that_is_refused_in_a_recording_holds_no_memory() {
+    let device = device();
+    let stream = device.stream().unwrap();
+    let mut reserved = None;
+    for _ in 0..4 {
+        let mut outside = stream.device_array::<u8, _>(8 * MIB).unwrap();
+        let recorded = device.record((), |inside, ()| {
+            assert!(matches!(outside.lend(inside).unwrap_err().kind(), ErrorKind::NotRecordable { .. }));
+            assert!(matches!(outside.lend_mut(inside).unwrap_err().kind(), ErrorKind::NotRecordable { .. }));
+            Ok(())
+        });
+        drop(recorded.unwrap());
+        drop(outside);
+        device.synchronize().unwrap();
+        let now = device.memory_resource(MemoryKind::Device).unwrap().statistics().reserved;
+        assert_eq!(*reserved.get_or_insert(now), now, "the next array takes the same memory");
+    }
+    device.flush().unwrap();
+    assert_eq!(device.memory_resource(MemoryKind::Device).unwrap().statistics().reserved, 0);
+}

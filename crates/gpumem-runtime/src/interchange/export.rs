@@ -11,7 +11,7 @@ use crate::{
 use gpumem_core::{
     Backend, DescriptorError, Element, ErrorKind, HostAccess, RawStream, Result, Stream as _, StreamKind,
 };
-use gpumem_memory::track::{Access, Timeline};
+use gpumem_memory::track::{Access, Timeline, Work};
 use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::{fmt, ops::Range, sync::Arc};
@@ -159,12 +159,13 @@ pub(crate) fn lend_on<B: Backend>(
     extent: &Range<usize>,
     write: bool,
 ) -> Result<(RawStream, u64)> {
-    let entry = memory.lend(timeline.clone(), extent.clone(), write);
     let access = [Access::new(memory, extent.clone(), write)];
-    match timeline.submit(operation, &access, |sink| Ok(sink.stream(operation)?.raw())) {
+    let admitted = timeline.admit(Work::Transfer, operation, &access)?;
+    let entry = memory.lend(timeline.clone(), extent.clone(), write);
+    match admitted.submit(|sink, _| Ok(sink.stream(operation)?.raw())) {
         Ok(submitted) => Ok((submitted.value, entry)),
         Err(error) => {
-            memory.end_loan(entry);
+            memory.take_back_loan(entry);
             Err(error)
         }
     }

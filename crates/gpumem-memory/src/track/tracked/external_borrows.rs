@@ -90,6 +90,15 @@ impl<B: Backend> ExternalBorrows<B> {
         self.count.store(entries.len() | flags, Ordering::Release);
     }
 
+    /// Removes a loan from the entries, which are locked.
+    fn remove_loan(&self, entries: &mut Vec<Borrow<B>>, id: u64) {
+        entries.retain_mut(|entry| {
+            entry.loans -= usize::from(entry.id == id);
+            entry.loans > 0
+        });
+        self.count_entries(entries);
+    }
+
     /// Notes the work that borrowers may have enqueued, for loans with a number ([`lent_at`](Borrow::lent_at)) from `since` on.
     #[inline]
     pub(super) fn note(&self, log: &mut AccessLog<Arc<Timeline<B>>>, since: u64) {
@@ -283,11 +292,12 @@ impl<B: Backend> Tracked<B> {
         let mut entries = self.borrows.entries.lock();
         // Every loan, this one for the last time.
         note_each(&entries, &mut log, 0);
-        entries.retain_mut(|entry| {
-            entry.loans -= usize::from(entry.id == id);
-            entry.loans > 0
-        });
-        self.borrows.count_entries(&entries);
+        self.borrows.remove_loan(&mut entries, id);
+    }
+
+    /// Takes back a loan whose borrower was refused the stream: there is no work of it to note.
+    pub fn take_back_loan(&self, id: u64) {
+        self.borrows.remove_loan(&mut self.borrows.entries.lock(), id);
     }
 
     /// Lets the streams of borrowers wait for work that has just been enqueued.
