@@ -35,7 +35,7 @@ pub use counters::{Counters, DeviceCounters};
 pub use events::RecordedEvent;
 pub use gate::{Admitted, Work, refuse_overlap};
 pub use host_wait::{Span, WaitOutcome};
-pub use recording::{Command, Program, RecordedLaunch, Recording, Sink};
+pub use recording::{Calls, Command, Program, RecordedLaunch, Recording, Sink};
 pub use submit::{LentStream, Submitted};
 pub use timeline::Timeline;
 pub use tracked::Tracked;

@@ -5,7 +5,11 @@ use gpumem_core::{
     Backend, CopyRegion, Error, ErrorKind, Fill, KernelArguments, LaunchConfig, NotRecorded, Result, Stream,
     StridedCopy,
 };
-use std::{cell::RefCell, fmt, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    sync::Arc,
+};
 
 /// A generation that no device ever has: that of placeholder memory and of the streams of a recording. Checks for what is older than
 /// a reset refuse both.
@@ -13,10 +17,37 @@ pub(super) const RECORDED: u64 = u64::MAX;
 
 /// Where the calls of a piece of work go.
 pub enum Sink<'a, B: Backend> {
-    /// To the driver's stream. Copies and fills are counted.
-    Stream(&'a B::Stream, &'a Counters),
+    /// To the driver's stream.
+    Stream(&'a B::Stream, &'a Calls<'a>),
     /// Into a recording.
     Recording(&'a RefCell<Vec<Command<B>>>),
+}
+
+/// The calls of one piece of work. Copies and fills are counted.
+#[derive(Debug)]
+pub struct Calls<'a> {
+    counters: &'a Counters,
+    has_begun: Cell<bool>,
+}
+
+impl<'a> Calls<'a> {
+    /// None yet.
+    pub fn new(counters: &'a Counters) -> Self {
+        Self { counters, has_begun: Cell::new(false) }
+    }
+
+    /// Whether a copy, a fill or a launch has been enqueued.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.get()
+    }
+
+    #[inline(always)]
+    fn note(&self, called: Result<()>) -> Result<()> {
+        if called.is_ok() {
+            self.has_begun.set(true);
+        }
+        called
+    }
 }
 
 /// A call of the driver that was recorded. Its addresses are those of placeholder memory, and each launch replaces them.
@@ -83,10 +114,10 @@ impl<B: Backend> Sink<'_, B> {
     #[inline(always)]
     pub unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
         match self {
-            Self::Stream(stream, counters) => {
-                counters.count_copy();
+            Self::Stream(stream, calls) => {
+                calls.counters.count_copy();
                 // SAFETY: the caller's promise.
-                unsafe { stream.copy(region) }
+                calls.note(unsafe { stream.copy(region) })
             }
             Self::Recording(commands) => push(commands, Command::Copy(*region)),
         }
@@ -99,10 +130,10 @@ impl<B: Backend> Sink<'_, B> {
     #[inline(always)]
     pub unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()> {
         match self {
-            Self::Stream(stream, counters) => {
-                counters.count_copy();
+            Self::Stream(stream, calls) => {
+                calls.counters.count_copy();
                 // SAFETY: the caller's promise.
-                unsafe { stream.copy_strided(copy) }
+                calls.note(unsafe { stream.copy_strided(copy) })
             }
             Self::Recording(commands) => push(commands, Command::CopyStrided(copy.clone())),
         }
@@ -115,10 +146,10 @@ impl<B: Backend> Sink<'_, B> {
     #[inline(always)]
     pub unsafe fn fill(&self, fill: &Fill) -> Result<()> {
         match self {
-            Self::Stream(stream, counters) => {
-                counters.count_fill();
+            Self::Stream(stream, calls) => {
+                calls.counters.count_fill();
                 // SAFETY: the caller's promise.
-                unsafe { stream.fill(fill) }
+                calls.note(unsafe { stream.fill(fill) })
             }
             Self::Recording(commands) => push(commands, Command::Fill(*fill)),
         }
@@ -139,7 +170,7 @@ impl<B: Backend> Sink<'_, B> {
     ) -> Result<()> {
         match self {
             // SAFETY: the caller's promise.
-            Self::Stream(stream, _) => unsafe { stream.launch(kernel, dims, arguments) },
+            Self::Stream(stream, calls) => calls.note(unsafe { stream.launch(kernel, dims, arguments) }),
             Self::Recording(commands) => {
                 let (kernel, dims, arguments) = (kernel.clone(), *dims, arguments.clone());
                 let launch = RecordedLaunch { kernel, dims, arguments, program: program() };

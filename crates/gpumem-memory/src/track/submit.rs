@@ -1,7 +1,7 @@
 //! Enqueuing work in the right order.
 
 use super::{
-    Access, Admitted, Sink, Timeline, Uses, Work,
+    Access, Admitted, Calls, Sink, Timeline, Uses, Work,
     locked_logs::{LockedLog, LockedLogs},
     queue::Queue,
 };
@@ -107,7 +107,8 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         let enqueue = |raw: &_, submission| {
             check()?;
             // SAFETY: the caller has listed all memory that the work uses in the accesses.
-            unsafe { with_uses(told, || enqueue(&Sink::Stream(raw, &timeline.counters), submission)) }
+            unsafe { with_uses(told, || enqueue(&Sink::Stream(raw, &calls), submission)) }
+        let calls = Calls::new(&timeline.counters);
         };
         // The queue is unlocked when this returns.
         let result = timeline.enqueue(begun, operation, enqueue);
@@ -115,7 +116,26 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             if is_lent { timeline.make_borrowers_wait(accesses, submission).and(result) } else { result };
         match result {
             Ok(value) => Ok(Submitted { submission, value }),
-            Err(error) => Err(timeline.wait_first(submission, error.in_operation(operation))),
+            Err(error) => {
+                let error = timeline.wait_first(submission, error.in_operation(operation));
+                if calls.has_begun() {
+                    self.note_torn(&error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes that the work has failed after part of it had been enqueued: the contents of what it was to write are unknown.
+    /// A caller that has cancelled it knows.
+    #[cold]
+    fn note_torn(&self, error: &Error) {
+        let Self { timeline, operation, accesses, .. } = *self;
+        let written: SmallVec<[_; 4]> = accesses.iter().filter(|access| access.write).cloned().collect();
+        if !written.is_empty() && !matches!(error.kind(), ErrorKind::Cancelled) {
+            let poisoned = timeline.poison(operation, &written, error);
+            // Law 8: wait first, report after. In a callback later work is ordered after it all the same.
+            let _ = timeline.wait_host(poisoned);
         }
     }
 

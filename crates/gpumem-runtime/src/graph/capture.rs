@@ -8,7 +8,7 @@ use gpumem_core::{
     Backend, CaptureStart, DriverDevice, EventOptions, ExecutableGraph, GraphNode, MemoryUse, MemoryUses,
     Result, Stream as _, StreamOptions, with_uses,
 };
-use gpumem_memory::track::{Counters, Sink};
+use gpumem_memory::track::{Calls, Counters, Sink};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
@@ -88,7 +88,8 @@ fn enqueue<B: Backend>(
         for call in &step.calls {
             // They are no calls of the driver that do anything.
             let counters = Counters::default();
-            let sink = Sink::Stream(stream, &counters);
+            let calls = Calls::new(&counters);
+            let sink = Sink::Stream(stream, &calls);
             // SAFETY: nothing runs: the calls are captured. The uses are those of their step.
             unsafe { with_uses(Some(&uses), || enqueue_call(call, values, &sink, None))? };
             if call.has_numbers() {

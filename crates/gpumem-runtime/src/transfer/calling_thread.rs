@@ -12,7 +12,7 @@ use super::{
     route::{ArrayCopy, BorrowedCopy, BorrowedRun},
     sides::HostSpan,
     state::{Progress, ProgressFn},
-    torn::{NoteTorn, note_torn, note_written, unwound},
+    torn::{NoteTorn, note_written, unwound},
 };
 use crate::{device::Allocation, layout::CopyNest, tuning::TUNING};
 use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
@@ -120,26 +120,12 @@ fn direct<B: Backend>(copy: &BorrowedCopy<'_, B>, host: &HostSpan, nest: &CopyNe
     // In the pair the caller is the source; for the way down the two sides change places.
     let nest = if direction == Direction::HostToDevice { nest.clone() } else { nest.swapped() };
     let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
-    let mut calls = 0;
     array_ref.wait_before(operation, direction == Direction::HostToDevice)?;
     let outcome = timeline.submit(operation, &[access], |sink| {
         // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
         // ordered by its access log; the two do not overlap, and destination elements do not (checked before).
         unsafe {
-            enqueue(
-                timeline,
-                sink,
-                (&nest, &RegionLoop::new(&nest)),
-                from,
-                to,
-                array_ref.memory.boundaries(),
-                &mut calls,
-            )
-        }
-    });
-    let outcome = outcome.inspect_err(|error| {
-        if direction == Direction::HostToDevice && calls > 0 {
-            note_torn(timeline, operation, array_ref, error);
+            enqueue(timeline, sink, (&nest, &RegionLoop::new(&nest)), from, to, array_ref.memory.boundaries())
         }
     });
     let submission =

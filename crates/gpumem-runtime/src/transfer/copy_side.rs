@@ -100,8 +100,7 @@ fn strided_copy(nest: &CopyNest, [source, destination]: [(u64, Space); 2]) -> St
 /// Addresses at which a copy must be cut in two.
 pub(super) type Boundaries = SmallVec<[u64; 4]>;
 
-/// Enqueues a pair: as one strided copy where the device walks both sides itself, else as the plan's driver calls. Counts in
-/// `calls` those that have succeeded.
+/// Enqueues a pair: as one strided copy where the device walks both sides itself, else as the plan's driver calls.
 ///
 /// # Safety
 /// Both sides are valid for the pair until it is copied, and other uses of them are ordered. Destination elements do
@@ -113,7 +112,6 @@ pub(super) unsafe fn enqueue<B: Backend>(
     from: CopySide,
     to: CopySide,
     boundaries: &[u64],
-    calls: &mut usize,
 ) -> Result<()> {
     if let Some(sides) = choose_kernel(timeline, (nest, plan), from, to) {
         // SAFETY: the caller's promise.
@@ -122,9 +120,7 @@ pub(super) unsafe fn enqueue<B: Backend>(
     plan.run(from.at, to.at, |region| {
         split_at_boundaries(region, boundaries, &mut |part| {
             // SAFETY: the caller's promise, for a part of the pair.
-            unsafe { sink.copy(part)? };
-            *calls += 1;
-            Ok(())
+            unsafe { sink.copy(part) }
         })
     })
 }

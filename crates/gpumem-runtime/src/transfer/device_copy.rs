@@ -5,7 +5,7 @@ use super::{
     copy_side::{Boundaries, CopySide, enqueue},
     region_loop::RegionLoop,
     route::ArrayCopy,
-    torn::{note_copied, note_torn},
+    torn::note_copied,
 };
 use crate::layout::CopyNest;
 use gpumem_core::{Backend, CopyRegion, Result};
@@ -43,16 +43,10 @@ pub(super) fn copy_nest<B: Backend>(
     let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, destination.memory));
     let boundaries: Boundaries =
         source.memory.boundaries().iter().chain(destination.memory.boundaries()).copied().collect();
-    let mut calls = 0;
     let submitted = admitted.submit(|sink, _| {
         // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the access logs keep
         // alive and ordered; destination elements do not overlap, nor do the two sides, which were admitted together.
-        unsafe { enqueue(timeline, sink, (nest, plan), from, to, &boundaries, &mut calls) }
-    });
-    let submitted = submitted.inspect_err(|error| {
-        if calls > 0 {
-            note_torn(timeline, operation, destination, error);
-        }
+        unsafe { enqueue(timeline, sink, (nest, plan), from, to, &boundaries) }
     })?;
     note_copied(timeline, operation, source, destination);
     Ok(submitted.submission)

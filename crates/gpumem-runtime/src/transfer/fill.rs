@@ -122,7 +122,6 @@ fn set<B: Backend>(
     let access = destination.access(true);
     let boundaries: Boundaries = destination.memory.device_boundaries().collect();
     let plan = RegionLoop::new(nest);
-    let mut calls = 0;
     let submitted = timeline.submit(operation, &[access], |sink| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {
             split_at_boundaries(region, &boundaries, &mut |region| {
@@ -133,16 +132,10 @@ fn set<B: Backend>(
                     // SAFETY: the rows lie in a live allocation, which the access log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
                     unsafe { sink.fill(&fill)? };
-                    calls += 1;
                 }
                 Ok(())
             })
         })
-    });
-    let submitted = submitted.inspect_err(|error| {
-        if calls > 0 {
-            note_torn(timeline, operation, destination, error);
-        }
     })?;
     note_written(timeline, destination);
     Ok(submitted.submission)

@@ -6,7 +6,6 @@ use super::{
     gather_scatter,
     region_loop::RegionLoop,
     store_policy::{StorePolicy, copy_run},
-    torn::note_torn,
 };
 use crate::layout::{Axis, CopyNest, Layout, Order};
 use gpumem_core::{Backend, Result};
@@ -92,7 +91,6 @@ impl<'a, B: Backend> Staged<'a, B> {
                 (device, host, [array_ref.access(false), Access::write(memory, whole)])
             }
         };
-        let mut calls = 0;
         let submitted = timeline.submit(operation, &accesses, |sink| {
             // SAFETY: the block and the device's memory are alive and ordered by their access logs; they share no bytes,
             // and destination elements do not overlap.
@@ -104,13 +102,7 @@ impl<'a, B: Backend> Staged<'a, B> {
                     from,
                     to,
                     array_ref.memory.boundaries(),
-                    &mut calls,
                 )
-            }
-        });
-        let submitted = submitted.inspect_err(|error| {
-            if direction == Direction::HostToDevice && calls > 0 {
-                note_torn(timeline, operation, array_ref, error);
             }
         })?;
         Ok(submitted.submission)

@@ -245,6 +245,46 @@ fn a_copy_that_is_refused_half_way_in_a_callback_is_torn() {
     assert!(torn > 0);
 }
 
+/// What comes after a copy in the same submission may be refused, too: the wait of a stream that has borrowed the array, and the event of
+/// a stream that each thread has its own of.
+#[test]
+fn an_upload_is_torn_if_what_follows_its_copies_is_refused() {
+    for (is_lent, single_block) in [(true, 2 << 10), (true, 1 << 20), (false, 2 << 10), (false, 1 << 20)] {
+        let mut torn = 0;
+        for call in 0.. {
+            let (device, raw): (_, DoubleDevice) = double(HostOptions::new().memory(64 << 20));
+            let options = TransferOptions::new().block_bytes(64 << 10).parallel_bytes(usize::MAX);
+            device.set_transfer_options(options.single_block_bytes(single_block));
+            let (other, mut array) =
+                (device.stream().unwrap(), device.to_device(&vec![7_u8; BYTES]).unwrap());
+            device.synchronize().unwrap();
+            let stream = if is_lent { device.stream() } else { device.per_thread_stream() }.unwrap();
+            let loan = is_lent.then(|| array.lend(&other).unwrap());
+            raw.script().begin(Some((call, Trouble::Refuse)));
+            let result = stream.copy_to_device(&mut array, &vec![3_u8; BYTES]);
+            let struck = raw.script().struck();
+            raw.script().begin(None);
+            drop(loan);
+            match (array.copy_to_host(), result) {
+                (Ok(read), Err(_)) => assert!(read.iter().all(|byte| *byte == 7), "call {call}"),
+                (Ok(read), Ok(_)) => assert!(read.iter().all(|byte| *byte == 3), "call {call}"),
+                (Err(error), Err(_)) => {
+                    assert!(error.is_poisoned(), "{error}");
+                    torn += 1;
+                }
+                (Err(error), Ok(_)) => panic!("{error}"),
+            }
+            array.fill(1).unwrap();
+            assert!(array.copy_to_host().unwrap().iter().all(|byte| *byte == 1));
+            drop(device.take_errors());
+            if struck.is_none() {
+                break;
+            }
+        }
+        assert!(torn > 1, "{is_lent} {single_block}");
+    }
+}
+
 /// Memory that is dropped while its poison is still to come leaves none.
 #[test]
 fn memory_that_is_gone_is_not_poisoned() {
