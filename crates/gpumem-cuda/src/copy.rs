@@ -17,10 +17,6 @@ use std::{
 /// # Safety
 /// As for [`Stream::copy`](gpumem_core::Stream::copy).
 pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
-    // Memory of the host is used again after the copy, and each launch of the graph would copy.
-    if [region.source.space, region.destination.space].contains(&Space::Host) {
-        stream.refuse_captured("copy")?;
-    }
     if region.rows == 1 && region.slices == 1 {
         // SAFETY: passed on to the caller.
         return unsafe { copy_run(stream, region) };

@@ -26,9 +26,6 @@ use std::{
     sync::{Arc, MutexGuard, PoisonError},
 };
 
-/// What a stream that is being captured cannot have.
-const CAPTURED: &str = "an operation of several ranks while its stream is being captured";
-
 /// The operations of one rank.
 pub(super) struct OwnCalls<'a, B: Backend> {
     pub(super) link: &'a Arc<Link<B>>,
@@ -261,7 +258,7 @@ impl<B: Backend> OwnCalls<'_, B> {
         let timeline = self.stream.timeline_by(crate::KEY);
         let admitted = timeline.admit(Work::Collective, self.operation, accesses)?;
         // Outside of the lock of the link: logs and queues are locked in it.
-        let lent = admitted.lend_after(self.link.last.on(timeline), CAPTURED)?;
+        let lent = admitted.lend_after(self.link.last.on(timeline))?;
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         Ok(WaitingRank { own: self, lent, observed })
     }
@@ -316,7 +313,7 @@ impl<B: Backend> Link<B> {
     pub(super) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
         // The library's calls may wait for other ranks.
         may_block(operation)?;
-        stream.timeline_by(crate::KEY).refuse_capture(operation, CAPTURED)?;
+        stream.timeline_by(crate::KEY).refuse_capture(operation)?;
         let (state, _) = self.lock_ready(operation)?;
         self.check_rank(&state, operation)
     }

@@ -369,7 +369,7 @@ operations! {
         let launched = p.graph.launch(&stream, (p.array.as_ref().unwrap(), &mut p.other));
         let text = launched.as_ref().unwrap_err().to_string();
         // The driver would take the launch, as a part of the other library's graph.
-        assert!(text.contains("a graph on a stream that is being captured"), "{text}");
+        assert!(text.contains("a stream that another library captures"), "{text}");
         launched
     }
     Refused "an upload on a captured stream" |p, captured| { p.theirs(captured)?.to_device(&[1u32; LEN]).map(drop) }
@@ -378,16 +378,27 @@ operations! {
         p.streams[1].synchronize()?;
         p.theirs(captured)?.copy_to_host(&p.other)?.view().map(drop)
     }
-    Refused "work after captured work" |p, captured| {
+    Done "work after refused work" |p, captured| {
         p.streams[0].synchronize()?;
         p.streams[1].synchronize()?;
         let stream = p.streams[0].clone();
-        p.theirs(captured)?.fill(p.array(), 4)?;
-        stream.fill(p.array(), 3)
+        p.theirs(captured)?.fill(p.array(), 4).unwrap_err();
+        stream.fill(p.array(), 3)?;
+        assert_eq!(p.array().get(1)?, 3);
+        Ok(())
     }
-    Done "a captured fill" |p, captured| {
+    Refused "a fill on a captured stream" |p, captured| {
         p.streams[0].synchronize()?;
         p.streams[1].synchronize()?;
         p.theirs(captured)?.fill(p.array(), 4)
+    }
+    Refused "a copy on a captured stream" |p, captured| {
+        p.streams[0].synchronize()?;
+        p.streams[1].synchronize()?;
+        let stream = p.theirs(captured)?;
+        stream.copy_to_device(&mut p.other, p.array.as_ref().unwrap()).map(drop)
+    }
+    Refused "an array for a captured stream" |p, captured| {
+        p.theirs(captured)?.device_array::<u32, _>(LEN).map(drop)
     }
 }

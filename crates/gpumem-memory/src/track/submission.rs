@@ -96,7 +96,21 @@ impl<B: Backend> Timeline<B> {
             _ => {}
         }
         let mut all = LockedLog::all(self, operation, accesses, since)?;
-        self.begin_after_dependencies(operation, LockedLogs(&mut all), self.queue.lock())
+        self.begin_after_dependencies(operation, LockedLogs(&mut all), self.lock_queue(operation)?)
+    }
+
+    /// The queue, locked until the work is enqueued, so that index order is queue order. The caller has locked the logs before.
+    ///
+    /// Refuses a stream that another library captures, before anything is noted, and before a wait would end the capture: captured
+    /// work does not run now, but at each launch of the other library's graph, whatever has become of its memory and its program by
+    /// then. No log, no pool and no law knows of these launches.
+    #[inline(always)]
+    fn lock_queue(&self, operation: &'static str) -> Result<ShortMutexGuard<'_, Queue<B>>> {
+        let queue = self.queue.lock();
+        if let Some(raw) = queue.raw.as_deref() {
+            self.check_not_captured(operation, raw)?;
+        }
+        Ok(queue)
     }
 
     /// [`begin_submission`](Self::begin_submission) for so many uses.
@@ -106,8 +120,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         mut all: [LockedLog<'_, B>; USES],
     ) -> Result<SubmissionGuard<'a, B>, Hindrance<B>> {
-        // After the logs, which the caller has locked. From here to the end of the driver's call: index order is queue order.
-        let mut queue = self.queue.lock();
+        let mut queue = self.lock_queue(operation)?;
         if queue.raw.is_some()
             && let Some((submission, is_lent)) =
                 LockedLogs(&mut all).record_repeat(self, operation, &mut queue)
@@ -167,8 +180,7 @@ impl<B: Backend> Timeline<B> {
         mut logs: LockedLogs<'_, '_, B>,
         begin: impl FnOnce(&mut Queue<B>) -> Result<R>,
     ) -> Result<R, Hindrance<B>> {
-        // After the logs, as in `begin_submission`.
-        let mut queue = self.queue.lock();
+        let mut queue = self.lock_queue(operation)?;
         let begun = begin(&mut queue)?;
         self.wait_for_dependencies(operation, queue, &mut logs)?;
         Ok(begun)

@@ -12,6 +12,9 @@ use gpumem_core::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+const CAPTURED: &str = "work on a stream that another library captures, whose graph does not keep what the work uses (record it \
+                        with `Device::record`)";
+
 #[derive(Debug)]
 pub struct Submitted<R> {
     pub submission: u64,
@@ -75,8 +78,9 @@ impl<B: Backend> Timeline<B> {
 impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// Enqueues the work, after everything that it conflicts with on any stream. `enqueue` gets the submission index of the
     /// work too, which is given out under the stream's lock.
-    /// Returns the error of the driver or of `enqueue`, and [`Poisoned`](ErrorKind::Poisoned). By the time an error is
-    /// returned nothing of the work is running any more.
+    /// Returns the error of the driver or of `enqueue`, [`Poisoned`](ErrorKind::Poisoned), and
+    /// [`Unsupported`](ErrorKind::Unsupported) if another library captures the stream. By the time an error is returned nothing of
+    /// the work is running any more, and what was to be written is poisoned if part of the work had been enqueued.
     #[inline(always)]
     pub fn submit<R>(self, enqueue: impl FnOnce(&Sink<'_, B>, u64) -> Result<R>) -> Result<Submitted<R>> {
         if self.timeline.is_recording() {
@@ -104,11 +108,11 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         let (submission, is_lent) = (begun.submission, begun.is_lent);
         let uses = Uses { accesses, submission: SubmissionId { stream: timeline.id(), submission } };
         let told: Option<&dyn MemoryUses> = if timeline.survives_faults() { Some(&uses) } else { None };
+        let calls = Calls::new(&timeline.counters);
         let enqueue = |raw: &_, submission| {
             check()?;
             // SAFETY: the caller has listed all memory that the work uses in the accesses.
             unsafe { with_uses(told, || enqueue(&Sink::Stream(raw, &calls), submission)) }
-        let calls = Calls::new(&timeline.counters);
         };
         // The queue is unlocked when this returns.
         let result = timeline.enqueue(begun, operation, enqueue);
@@ -141,8 +145,8 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
 
     /// Lends the driver's stream for work that others enqueue: makes the stream wait for everything that the uses conflict
     /// with. Until [`LentStream::note`] conflicting uses by other streams are refused.
-    /// Returns the error of the driver, [`Poisoned`](ErrorKind::Poisoned), and [`Overlap`](ErrorKind::Overlap) if a
-    /// conflicting use is announced.
+    /// Returns the error of the driver, [`Poisoned`](ErrorKind::Poisoned), [`Overlap`](ErrorKind::Overlap) if a
+    /// conflicting use is announced, and [`Unsupported`](ErrorKind::Unsupported) if another library captures the stream.
     pub fn lend(self) -> Result<LentStream<'s, 'a, B>> {
         self.lend_with(|timeline, queue| {
             timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.lent()))
@@ -152,14 +156,10 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     /// As [`lend`](Self::lend), for work that may wait for other devices or processes. First it records an event, with
     /// which other streams can wait for the work so far, and not for this work too. If `last` is the last submission, no
     /// event is needed.
-    /// As for [`lend`](Self::lend), and [`Unsupported`](ErrorKind::Unsupported) with `what` if the stream is being captured.
-    /// Nothing has been enqueued but an event and waits then.
     #[inline]
-    pub fn lend_after(self, last: Option<u64>, what: &'static str) -> Result<LentStream<'s, 'a, B>> {
+    pub fn lend_after(self, last: Option<u64>) -> Result<LentStream<'s, 'a, B>> {
         self.lend_with(|timeline, queue| {
-            let handle = timeline.with_raw_locked(queue, self.operation, |raw| {
-                timeline.not_captured(self.operation, raw, what)
-            })?;
+            let handle = timeline.with_raw_locked(queue, self.operation, |raw| Ok(raw.lent()))?;
             let submission = queue.submission;
             if last != Some(submission) && !timeline.is_complete(submission) && !queue.events.has(submission)
             {
@@ -290,10 +290,10 @@ impl<B: Backend> Drop for LentStream<'_, '_, B> {
 }
 
 impl<B: Backend> Timeline<B> {
-    /// Refuses a stream that is being captured into a graph.
-    /// Returns [`Unsupported`](ErrorKind::Unsupported) with `what`.
-    pub fn refuse_capture(&self, operation: &'static str, what: &'static str) -> Result<()> {
-        self.with_raw(operation, |raw| self.not_captured(operation, raw, what)).map(drop)
+    /// Refuses a stream that another library captures into a graph of its own.
+    /// Returns [`Unsupported`](ErrorKind::Unsupported).
+    pub fn refuse_capture(&self, operation: &'static str) -> Result<()> {
+        self.with_raw(operation, |raw| self.check_not_captured(operation, raw))
     }
 
     /// Returns the first of these submissions, by timeline and index, for which the stream has been made to wait, or for later work
@@ -304,16 +304,12 @@ impl<B: Backend> Timeline<B> {
         all.find(|(timeline, submission)| waits.has(*timeline, *submission))
     }
 
-    /// The handle of a stream that is not being captured.
-    fn not_captured(
-        &self,
-        operation: &'static str,
-        raw: &B::Stream,
-        what: &'static str,
-    ) -> Result<RawStream> {
+    /// As [`refuse_capture`](Self::refuse_capture).
+    #[inline(always)]
+    pub(super) fn check_not_captured(&self, operation: &'static str, raw: &B::Stream) -> Result<()> {
         match raw.is_capturing()? {
-            true => Err(self.context.error(operation, ErrorKind::Unsupported { what })),
-            false => Ok(raw.lent()),
+            true => Err(self.context.error(operation, ErrorKind::Unsupported { what: CAPTURED })),
+            false => Ok(()),
         }
     }
 }

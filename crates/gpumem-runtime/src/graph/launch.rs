@@ -144,10 +144,6 @@ fn enqueue_segment<R, B: Backend>(
     let (mut not_taken, is_long) = (None, Cell::new(false));
     let launch = Launch { timeline, submission: 0, is_long: &is_long };
     let submitted = admitted.submit(|sink, submission| {
-        if executable.is_some() && sink.stream(OPERATION)?.is_capturing()? {
-            let what = "a graph on a stream that is being captured";
-            return Err(timeline.context.error(OPERATION, ErrorKind::Unsupported { what }));
-        }
         *begun = true;
         let launch = Launch { submission, ..launch };
         let submission_id = SubmissionId { stream: timeline.id(), submission };
