@@ -6,7 +6,7 @@ use crate::{
 };
 use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, MemoryUse, Result};
 use gpumem_runtime::{
-    ArrayBase, Storage, Stream,
+    ArrayBase, Storage, Stream, UninitArray,
     internal::{Access, AllocationRef, ArrayRef, Work},
 };
 use ndarray::Dimension;
@@ -190,6 +190,18 @@ impl<'a, B: Backend> Place<'a, B> {
     pub(crate) fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
         let ArrayRef { memory, layout } = array.place_by(crate::KEY);
         Self { memory: Cow::Borrowed(memory), extent: layout.extent() }
+    }
+
+    /// The bytes of an array that has yet to be written.
+    pub(crate) fn of_room<T: Element, D: Dimension>(array: &UninitArray<T, D, B>) -> Place<'static, B> {
+        let ArrayRef { memory, layout } = array.place_by(crate::KEY);
+        Place { memory: Cow::Owned(memory.clone()), extent: layout.extent() }
+    }
+
+    /// So many bytes from that one on.
+    pub(crate) fn part(&self, from: usize, bytes: usize) -> Self {
+        let start = self.extent.start + from;
+        Self { memory: self.memory.clone(), extent: start..start + bytes }
     }
 
     /// The same bytes, with a reference to the memory of its own.

@@ -2,15 +2,16 @@
 
 use crate::{
     Communicator,
+    batch::{Batch, Calls},
     call::{Call, Place, Prepared, invalid},
     choose::refuse_recording,
     engine::RankCalls,
-    pack::Unpack,
+    pack::{Destination, Unpack},
 };
 use gpumem_core::{Backend, NotRecorded, Result};
 use gpumem_runtime::Stream;
-use smallvec::SmallVec;
-use std::{fmt, slice, sync::Arc};
+use smallvec::smallvec;
+use std::{fmt, sync::Arc};
 
 /// The operations of a rank on a stream: each by itself ([`Communicator::on`]), or as parts of a group
 /// ([`Communicator::group`]), which borrows the arrays until its end.
@@ -18,42 +19,8 @@ pub struct Operations<'g, 'c, B: Backend> {
     pub(crate) communicator: &'c Communicator<B>,
     pub(crate) stream: &'c Stream<B>,
     /// No value, so that nothing borrows the arrays after the last call.
-    group: Option<&'c mut Group<'g, B>>,
+    group: Option<&'c mut Batch<'g, B>>,
     pub(crate) element_name: Option<Arc<str>>,
-}
-
-/// Operations that are enqueued together.
-struct Group<'g, B: Backend> {
-    calls: SmallVec<[Prepared<'g, B>; 1]>,
-    unpack: Vec<Unpack<'g, B>>,
-}
-
-impl<'g, B: Backend> Group<'g, B> {
-    fn new() -> Self {
-        Self { calls: SmallVec::new(), unpack: Vec::new() }
-    }
-
-    /// The operations as one piece of work; nothing if there are none.
-    fn part<'a>(
-        &'a self,
-        communicator: &'a Communicator<B>,
-        stream: &'a Stream<B>,
-    ) -> Result<Option<RankCalls<'a, B>>> {
-        let operation = match &*self.calls {
-            [] => return Ok(None),
-            [only] => only.call.kind.name(),
-            _ => "group",
-        };
-        Ok(Some(RankCalls { engine: communicator.engine(operation)?, stream, operation, calls: &self.calls }))
-    }
-
-    /// Enqueues the copies after the operations.
-    fn unpack(&mut self, stream: &Stream<B>) -> Result<()> {
-        let unpack = std::mem::take(&mut self.unpack).into_iter();
-        // All are enqueued, even if one is refused because the operation has failed by now.
-        let unpacked: Vec<Result<()>> = unpack.map(|unpack| (unpack.copy)(stream)).collect();
-        unpacked.into_iter().collect()
-    }
 }
 
 impl<B: Backend> Communicator<B> {
@@ -97,15 +64,12 @@ impl<B: Backend> Communicator<B> {
         stream: &Stream<B>,
         body: impl FnOnce(&mut Operations<'g, '_, B>) -> Result<R>,
     ) -> Result<R> {
-        let mut group = Group::new();
+        let mut group = Batch::new();
         // An error of the body drops the group: nothing has been enqueued yet.
         let group_of = Some(&mut group);
         let value =
             body(&mut Operations { communicator: self, stream, group: group_of, element_name: None })?;
-        if let Some(RankCalls { stream, operation, calls, .. }) = group.part(self, stream)? {
-            self.enqueue(stream, operation, calls)?;
-        }
-        group.unpack(stream)?;
+        group.enqueue(self, stream)?;
         Ok(value)
     }
 
@@ -142,7 +106,7 @@ impl<B: Backend> Communicator<B> {
         ranks.iter().try_for_each(|(_, stream)| {
             refuse_recording("group_all", stream.device(), NotRecorded::SeveralRanks)
         })?;
-        let mut groups: Vec<Group<'g, B>> = ranks.iter().map(|_| Group::new()).collect();
+        let mut groups: Vec<Batch<'g, B>> = ranks.iter().map(|_| Batch::new()).collect();
         let each = ranks.iter().zip(&mut groups);
         let each = each.map(|((communicator, stream), group)| Operations {
             communicator,
@@ -158,8 +122,7 @@ impl<B: Backend> Communicator<B> {
         let enqueued = parts.first().map(|first| first.engine.enqueue_all(&parts)).unwrap_or_default();
         drop(parts);
         // What a rank receives is copied where it belongs, also where the operations of another rank have failed.
-        let called =
-            ranks.iter().zip(&mut groups).filter(|(_, group)| !group.calls.is_empty()).zip(&enqueued);
+        let called = ranks.iter().zip(groups).filter(|(_, group)| !group.is_empty()).zip(&enqueued);
         let unpacked: Vec<Result<()>> = called
             .filter(|(_, enqueued)| enqueued.is_ok())
             .map(|(((_, stream), group), _)| group.unpack(stream))
@@ -190,27 +153,30 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
     /// way round.
     pub(crate) fn add(
         &mut self,
-        mut call: Call,
+        call: Call,
         source: Option<Place<'g, B>>,
-        destination: Option<(Place<'g, B>, Option<Unpack<'g, B>>)>,
+        destination: Option<Destination<'g, B>>,
         in_place: bool,
     ) -> Result<()> {
-        call.element_name = self.element_name.clone();
-        let operation = call.kind.name();
-        let (destination, unpack) = destination.unzip();
+        let (destination, unpack) = destination.map(Destination::whole).unzip();
         let unpack = unpack.flatten();
         let target = unpack.as_ref().map(|unpack| unpack.target.clone());
-        let prepared = Prepared { call, source, destination, in_place, target };
-        // Before it is added: a group holds only what can be enqueued on its stream.
-        self.communicator.check_stream(self.stream, operation)?;
-        prepared.check(self.stream)?;
-        if let Some(group) = &mut self.group {
-            group.calls.push(prepared);
-            group.unpack.extend(unpack);
-            return Ok(());
+        self.add_calls(smallvec![Prepared { call, source, destination, in_place, target }], unpack)
+    }
+
+    /// As [`add`](Self::add), for an operation of one call or several: it is added as a whole.
+    pub(crate) fn add_calls(&mut self, mut calls: Calls<'g, B>, unpack: Option<Unpack<'g, B>>) -> Result<()> {
+        for call in &mut calls {
+            call.call.element_name = self.element_name.clone();
+            // Before it is added: a group holds only what can be enqueued on its stream.
+            self.communicator.check_stream(self.stream, call.call.kind.name())?;
         }
-        self.communicator.enqueue(self.stream, operation, slice::from_ref(&prepared))?;
-        unpack.map_or(Ok(()), |unpack| (unpack.copy)(self.stream))
+        if let Some(group) = &mut self.group {
+            return group.add(self.stream, calls, unpack);
+        }
+        let mut alone = Batch::new();
+        alone.add(self.stream, calls, unpack)?;
+        alone.enqueue(self.communicator, self.stream)
     }
 
     /// Checks that a number names a rank.

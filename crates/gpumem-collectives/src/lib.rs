@@ -7,6 +7,7 @@
 //! Depend on `gpumem` with the feature `collectives`, which re-exports this crate as `gpumem::collectives`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod batch;
 mod blocks;
 mod call;
 mod call_counts;

@@ -3,7 +3,7 @@
 use crate::{
     Operations, Reduction,
     blocks::{check_blocks, check_equal, check_rows, check_whole},
-    call::{Call, Computation, Kind, Place, invalid},
+    call::{Call, Computation, Kind, Place, Prepared, invalid},
     pack,
     source::{OfDimension, Source},
 };
@@ -111,7 +111,7 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         match destination {
             Some(array) if is_root => {
                 let to = self.packed(pack::destination(self.stream, operation, array, in_place))?;
-                let from = from.unwrap_or_else(|| to.0.clone());
+                let from = from.unwrap_or_else(|| to.place().clone());
                 self.add(call, Some(from), Some(to), in_place)
             }
             Some(array) => {
@@ -225,18 +225,20 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         let own = [&rows[rank..=rank], &destination.shape()[1..]].concat();
         check_equal(self.stream, operation, source.shape(), &own)?;
         let from = self.packed(pack::source(self.stream, operation, source))?;
-        let (to, mut unpack) =
-            self.packed(pack::destination_of(self.stream, operation, destination, false))?;
-        let mut before = 0;
-        for (root, rows) in rows.iter().enumerate() {
-            let call = Call::new::<S::Elem>(Kind::Broadcast { root }, rows * row);
-            let block = to.part(before, call.bytes());
-            before += call.bytes();
-            let from = (root == rank).then(|| from.clone());
+        let to = self.packed(pack::destination_of(self.stream, operation, destination, false))?;
+        let call = |(root, rows): (usize, &usize)| Call::new::<S::Elem>(Kind::Broadcast { root }, rows * row);
+        let calls: Vec<Call> = rows.iter().enumerate().map(call).collect();
+        let (blocks, unpack) = to.blocks(&calls.iter().map(Call::bytes).collect::<Vec<_>>());
+        let target = unpack.as_ref().map(|unpack| unpack.target.clone());
+        let prepared = |(root, (call, block)): (usize, (Call, Place<'g, B>))| Prepared {
+            call,
+            source: (root == rank).then(|| from.clone()),
+            destination: Some(block),
+            in_place: false,
             // The elements are unpacked once, after all blocks.
-            self.add(call, from, Some((block, unpack.take())), false)?;
-        }
-        Ok(())
+            target: target.clone().filter(|_| root == 0),
+        };
+        self.add_calls(calls.into_iter().zip(blocks).enumerate().map(prepared).collect(), unpack)
     }
 
     /// Combines the elements of all ranks, and gives each rank the block of its number. The shapes are those of
@@ -440,15 +442,18 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         let count = if is_block { destination.len() } else { destination.len() / size };
         let call = Call { computation, ..Call::new::<M::Elem>(kind, count) };
         let from = self.packed(source.pack(stream, operation))?;
-        let (to, unpack) = self.packed(pack::destination_of(stream, operation, destination, in_place))?;
-        let own = || to.part(self.communicator.rank() * call.bytes(), call.bytes());
+        let to = self.packed(pack::destination_of(stream, operation, destination, in_place))?;
+        let (whole, own) = (to.place().clone(), self.communicator.rank() * call.bytes());
         let (from, to) = match (from, blocks) {
             (Some(from), _) => (from, to),
-            (None, Blocks::OfSource) => (to.clone(), own()),
-            (None, Blocks::OfDestination) => (own(), to),
-            (None, _) => (to.clone(), to),
+            (None, Blocks::OfSource) => {
+                let own = whole.part(own, call.bytes());
+                (whole, to.with_part(own))
+            }
+            (None, Blocks::OfDestination) => (whole.part(own, call.bytes()), to),
+            (None, _) => (whole, to),
         };
-        self.add(call, Some(from), Some((to, unpack)), in_place)
+        self.add(call, Some(from), Some(to), in_place)
     }
 
     /// Ends the communicator where there is no memory to pack an array, or a value. Whether there is differs from rank to rank: the others call
@@ -474,13 +479,5 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
             }
             array => Ok(array),
         }
-    }
-}
-
-impl<B: Backend> Place<'_, B> {
-    /// So many bytes from that one on.
-    fn part(&self, from: usize, bytes: usize) -> Self {
-        let start = self.extent.start + from;
-        Self { memory: self.memory.clone(), extent: start..start + bytes }
     }
 }

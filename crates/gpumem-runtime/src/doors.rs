@@ -1,13 +1,13 @@
 //! The doors from the handles that users hold to the order of work and to the bookkeeping of memory.
 
 use crate::{
-    Storage, Stream, Varying,
+    Storage, Stream, UninitArray, Varying,
     array::ArrayBase,
     device::{Allocation, AllocationRef, Device},
     key::Key,
     transfer::ArrayRef,
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, Element, Result};
 use gpumem_memory::{memory::DeviceCore, track::Timeline};
 use ndarray::Dimension;
 use std::{any::Any, sync::Arc};
@@ -49,6 +49,14 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     #[doc(hidden)]
     #[inline]
     pub fn place_by(&self, _: Key) -> ArrayRef<'_, S::Backend> {
+        self.place()
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
+    /// The memory and the layout, for the other crates of gpumem: what is enqueued there writes it.
+    #[doc(hidden)]
+    pub fn place_by(&self, _: Key) -> ArrayRef<'_, B> {
         self.place()
     }
 }

@@ -3,6 +3,7 @@
 use crate::common::*;
 use gpumem_collectives::{Communicator, CommunicatorId, InPlace, Options, Sum};
 use gpumem_core::{ErrorKind, LayoutError, MemoryKind, NotRecorded, Result};
+use ndarray::s;
 use std::{collections::BTreeSet, slice, sync::mpsc, time::Duration};
 
 /// Ranks on devices of their own.
@@ -10,6 +11,11 @@ fn apart(count: usize, options: &Options) -> Vec<(Comm, Stream)> {
     let devices: Vec<Device> = (0..count).map(|_| concurrent()).collect();
     let all = Communicator::all_with(&devices, options).unwrap();
     all.into_iter().map(|rank| (rank.device().stream().unwrap(), rank)).map(|(s, r)| (r, s)).collect()
+}
+
+#[track_caller]
+fn wrong(result: Result<()>) {
+    is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), result);
 }
 
 #[track_caller]
@@ -31,7 +37,6 @@ fn wrong_arguments_are_one_typed_error_and_enqueue_nothing() {
     let invalid = |result| is(|kind| matches!(kind, ErrorKind::InvalidArgument { .. }), result);
     let shapes =
         |result| is(|kind| matches!(kind, ErrorKind::Layout(LayoutError::ShapeMismatch { .. })), result);
-    let wrong = |result| is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), result);
     invalid(comm.on(stream).broadcast(&mut a, 2));
     invalid(comm.on(stream).reduce(InPlace, Some(a.view_mut()), Sum, 2));
     invalid(comm.on(stream).send(&a, 2));
@@ -77,6 +82,30 @@ fn a_wrong_array_of_one_rank_enqueues_nothing_for_the_others() {
     is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), called);
     assert_eq!(all[0].1.submission_index(), before);
     assert_eq!((all[0].0.recent(), all[1].0.recent()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_refused_operation_leaves_none_of_its_calls_in_the_group() {
+    let all = apart(2, &Options::new());
+    let foreign = all[0].1.to_device(&[7]).unwrap();
+    let (comm, stream) = &all[1];
+    let (mut own, mut apart) = (stream.to_device(&[1, 2]).unwrap(), stream.to_device(&[1, 2, 3]).unwrap());
+    let before = stream.submission_index();
+    comm.group(stream, |group| {
+        // The array of another device is the source of the second of the two calls, that for this rank.
+        wrong(group.all_gather_v(&foreign, (&mut own, &[1, 1])));
+        Ok(())
+    })
+    .unwrap();
+    let mut strided = apart.slice_mut(s![..;2]).unwrap();
+    comm.group(stream, |group| {
+        wrong(group.all_gather_v(&foreign, (&mut strided, &[1, 1])));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((stream.submission_index(), comm.recent()), (before, Vec::new()));
+    assert_eq!(own.copy_to_host().unwrap().to_vec(), [1, 2]);
+    assert_eq!(apart.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{ArrayBase, DeviceArray};
 use crate::{
     ArraySpec, Device, Layout, ToDevice,
     device::Allocation,
-    transfer::{self, Upload},
+    transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Element, Result};
 use ndarray::Dimension;
@@ -91,6 +91,10 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
     /// through [`Stream::raw_scope`](crate::Stream::raw_scope) is.
     pub unsafe fn assume_init(self) -> DeviceArray<T, D, B> {
         self.0
+    }
+
+    pub(crate) fn place(&self) -> ArrayRef<'_, B> {
+        self.0.place()
     }
 
     /// The array as something that other libraries write to, through [`Stream::raw_scope`](crate::Stream::raw_scope).
