@@ -4,9 +4,14 @@ use crate::{Communicator, call::Prepared, engine::RankCalls, pack::Unpack};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::Stream;
 use smallvec::SmallVec;
+use std::iter;
 
 /// The calls of one operation. Together they write all of its destination, or their failure keeps it from being read.
 pub(crate) type Calls<'g, B> = SmallVec<[Prepared<'g, B>; 1]>;
+
+/// What a rank has enqueued on its stream: the operations, and the copies after them. A copy before them is not listed: if it fails, the
+/// operation does that reads what it was to write.
+pub(crate) type Submissions = SmallVec<[u64; 2]>;
 
 /// Operations in their order, each of them whole: a copy after an operation is here only beside all calls of that operation.
 pub(crate) struct Batch<'g, B: Backend> {
@@ -54,17 +59,19 @@ impl<'g, B: Backend> Batch<'g, B> {
     }
 
     /// Enqueues the operations, and then the copies after them.
-    pub(crate) fn enqueue(self, communicator: &Communicator<B>, stream: &Stream<B>) -> Result<()> {
-        if let Some(RankCalls { stream, operation, calls, .. }) = self.part(communicator, stream)? {
-            communicator.enqueue(stream, operation, calls)?;
-        }
-        self.unpack(stream)
+    pub(crate) fn enqueue(self, communicator: &Communicator<B>, stream: &Stream<B>) -> Result<Submissions> {
+        let Some(RankCalls { operation, calls, .. }) = self.part(communicator, stream)? else {
+            return Ok(Submissions::new());
+        };
+        let submission = communicator.enqueue(stream, operation, calls)?;
+        self.unpack(stream, submission)
     }
 
-    /// Enqueues the copies after the operations, which have been enqueued.
-    pub(crate) fn unpack(self, stream: &Stream<B>) -> Result<()> {
+    /// Enqueues the copies after the operations, which have been enqueued as that submission. Returns all submissions.
+    pub(crate) fn unpack(self, stream: &Stream<B>, submission: u64) -> Result<Submissions> {
         // All are enqueued, even if one is refused because the operation has failed by now.
-        let unpacked: Vec<Result<()>> = self.unpack.into_iter().map(|unpack| unpack.copy(stream)).collect();
-        unpacked.into_iter().collect()
+        let copies = self.unpack.into_iter().map(|unpack| unpack.copy(stream));
+        let all: SmallVec<[Result<u64>; 2]> = iter::once(Ok(submission)).chain(copies).collect();
+        all.into_iter().collect()
     }
 }

@@ -22,13 +22,13 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
     }
 
     /// Enqueues operations as one piece of work of the stream. Their arrays are packed, and belong to the stream's
-    /// device.
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()>;
+    /// device. Returns the submission.
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<u64>;
 
     /// Enqueues the operations of several ranks that this thread drives: none of them needs a later call of the thread to go
     /// on. The parts are of this engine. Returns an outcome for each: operations of one rank may take place where those of another
     /// fail.
-    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<()>> {
+    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<u64>> {
         // What one rank may not call, none calls.
         if let Err(error) = parts.iter().try_for_each(RankCalls::check) {
             return vec![Err(error); parts.len()];

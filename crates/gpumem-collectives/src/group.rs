@@ -2,14 +2,14 @@
 
 use crate::{
     Communicator,
-    batch::{Batch, Calls},
+    batch::{Batch, Calls, Submissions},
     call::{Call, Place, Prepared, invalid},
     choose::refuse_recording,
     engine::RankCalls,
     pack::{Destination, Unpack},
 };
 use gpumem_core::{Backend, NotRecorded, Result};
-use gpumem_runtime::Stream;
+use gpumem_runtime::{Stream, internal::Key};
 use smallvec::smallvec;
 use std::{fmt, sync::Arc};
 
@@ -64,13 +64,26 @@ impl<B: Backend> Communicator<B> {
         stream: &Stream<B>,
         body: impl FnOnce(&mut Operations<'g, '_, B>) -> Result<R>,
     ) -> Result<R> {
+        self.group_by(crate::KEY, stream, body).map(|(value, _)| value)
+    }
+
+    /// As [`group`](Self::group), and returns what was enqueued on the stream, for the other crates of gpumem.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn group_by<'g, R>(
+        &self,
+        _: Key,
+        stream: &Stream<B>,
+        body: impl FnOnce(&mut Operations<'g, '_, B>) -> Result<R>,
+    ) -> Result<(R, Submissions)> {
         let mut group = Batch::new();
         // An error of the body drops the group: nothing has been enqueued yet.
         let group_of = Some(&mut group);
         let value =
             body(&mut Operations { communicator: self, stream, group: group_of, element_name: None })?;
-        group.enqueue(self, stream)?;
-        Ok(value)
+        Ok((value, group.enqueue(self, stream)?))
     }
 
     /// As [`group`](Self::group), for several ranks that one thread drives: `body` gets a group for each, in their order. On a
@@ -102,6 +115,19 @@ impl<B: Backend> Communicator<B> {
         ranks: &[(&Self, &Stream<B>)],
         body: impl FnOnce(&mut [Operations<'g, '_, B>]) -> Result<R>,
     ) -> Result<R> {
+        Self::group_all_by(crate::KEY, ranks, body).map(|(value, _)| value)
+    }
+
+    /// As [`group_all`](Self::group_all), and returns what was enqueued on the stream of each rank, for the other crates of gpumem.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn group_all_by<'g, R>(
+        _: Key,
+        ranks: &[(&Self, &Stream<B>)],
+        body: impl FnOnce(&mut [Operations<'g, '_, B>]) -> Result<R>,
+    ) -> Result<(R, Vec<Submissions>)> {
         // Before the body: it packs arrays.
         ranks.iter().try_for_each(|(_, stream)| {
             refuse_recording("group_all", stream.device(), NotRecorded::SeveralRanks)
@@ -121,15 +147,16 @@ impl<B: Backend> Communicator<B> {
         let parts: Vec<RankCalls<'_, B>> = parts.collect::<Result<_>>()?;
         let enqueued = parts.first().map(|first| first.engine.enqueue_all(&parts)).unwrap_or_default();
         drop(parts);
+        let mut enqueued = enqueued.into_iter();
         // What a rank receives is copied where it belongs, also where the operations of another rank have failed.
-        let called = ranks.iter().zip(groups).filter(|(_, group)| !group.is_empty()).zip(&enqueued);
-        let unpacked: Vec<Result<()>> = called
-            .filter(|(_, enqueued)| enqueued.is_ok())
-            .map(|(((_, stream), group), _)| group.unpack(stream))
-            .collect();
-        enqueued.into_iter().collect::<Result<()>>()?;
-        unpacked.into_iter().collect::<Result<()>>()?;
-        Ok(value)
+        let ends = ranks.iter().zip(groups).map(|((_, stream), group)| {
+            // Nothing was enqueued for a rank without operations.
+            let enqueued = if group.is_empty() { None } else { enqueued.next() };
+            enqueued.map_or(Ok(Submissions::new()), |enqueued| group.unpack(stream, enqueued?))
+        });
+        // All of them, before the first failure is returned.
+        let ends: Vec<Result<Submissions>> = ends.collect();
+        Ok((value, ends.into_iter().collect::<Result<_>>()?))
     }
 }
 
@@ -176,7 +203,7 @@ impl<'g, B: Backend> Operations<'g, '_, B> {
         }
         let mut alone = Batch::new();
         alone.add(self.stream, calls, unpack)?;
-        alone.enqueue(self.communicator, self.stream)
+        alone.enqueue(self.communicator, self.stream).map(drop)
     }
 
     /// Checks that a number names a rank.

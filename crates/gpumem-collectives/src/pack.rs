@@ -7,7 +7,8 @@ use gpumem_runtime::{
 };
 use ndarray::Dimension;
 
-type Copy<'a, B> = dyn FnOnce(&Stream<B>) -> Result<()> + 'a;
+/// Returns the submission.
+type Copy<'a, B> = dyn FnOnce(&Stream<B>) -> Result<u64> + 'a;
 
 /// The step that copies what was received to where it belongs.
 pub(crate) struct Unpack<'a, B: Backend> {
@@ -17,8 +18,8 @@ pub(crate) struct Unpack<'a, B: Backend> {
 }
 
 impl<B: Backend> Unpack<'_, B> {
-    /// Enqueues it, after all calls of its operation.
-    pub(crate) fn copy(self, stream: &Stream<B>) -> Result<()> {
+    /// Enqueues it, after all calls of its operation. Returns the submission.
+    pub(crate) fn copy(self, stream: &Stream<B>) -> Result<u64> {
         (self.copy)(stream)
     }
 }
@@ -147,7 +148,7 @@ pub(crate) fn destination<'a, B: Backend, T: Element, D: Dimension + 'a>(
     // Poisoned with the packed copy if the operation fails: the copy to it is then skipped.
     let target = Place::of(&array).into_owned();
     let mut unpack = move |stream: &Stream<B>, room: &DeviceArray<T, D, B>| {
-        stream.copy_to_device(&mut array, room).map_err(|error| error.in_operation(operation))
+        stream.copy_to_device_by(crate::KEY, &mut array, room).map_err(|error| error.in_operation(operation))
     };
     let copy: Box<Copy<'a, B>> = match room {
         Room::Kept(room) => Box::new(move |stream| unpack(stream, &room)),

@@ -31,17 +31,18 @@ struct RecordedCall {
 }
 
 impl<B: Backend> Communicator<B> {
-    /// Enqueues operations as one piece of work of a stream, or writes them down if it is one of a recording.
+    /// Enqueues operations as one piece of work of a stream, or writes them down if it is one of a recording. Returns the submission,
+    /// 0 where there is none.
     #[inline]
     pub(crate) fn enqueue(
         &self,
         stream: &Stream<B>,
         operation: &'static str,
         calls: &[Prepared<'_, B>],
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let engine = self.engine(operation)?;
         match stream.timeline_by(crate::KEY).is_recording() {
-            true => self.record(stream, operation, calls),
+            true => self.record(stream, operation, calls).map(|()| 0),
             false => engine.enqueue(stream, operation, calls),
         }
     }
@@ -90,7 +91,8 @@ impl<B: Backend> RankWork<B> for RecordedCalls<B> {
             prepared.target = next(recorded.has_target).map(Place::into_owned);
         }
         let engine = self.handle.engine(self.operation)?;
-        engine.enqueue(stream, self.operation, &calls).inspect_err(|error| {
+        let enqueued = engine.enqueue(stream, self.operation, &calls);
+        enqueued.map(drop).inspect_err(|error| {
             if !engine.has_called(error) {
                 // The other ranks call it all the same, and would meet the next operation of this rank.
                 engine.abort();

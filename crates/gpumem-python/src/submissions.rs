@@ -2,18 +2,10 @@
 
 use crate::recording::KEY;
 use gpumem::Error;
-use std::ops::RangeInclusive;
-
-/// The number of what was enqueued last.
-pub(crate) fn last_submission(stream: &gpumem::Stream) -> u64 {
-    stream.timeline_by(KEY).last_submission()
-}
 
 /// How work has ended, which is over: each caller is told, whatever else has failed on the stream.
-pub(crate) fn check_submissions(
-    stream: &gpumem::Stream,
-    submissions: RangeInclusive<u64>,
-) -> Result<(), Error> {
-    let ended = stream.timeline_by(KEY).check_submissions(submissions);
+pub(crate) fn check_submissions(stream: &gpumem::Stream, submissions: &[u64]) -> Result<(), Error> {
+    let timeline = stream.timeline_by(KEY);
+    let ended = submissions.iter().try_for_each(|number| timeline.check_submissions(*number..=*number));
     ended.map_err(|error| error.in_operation("synchronize"))
 }

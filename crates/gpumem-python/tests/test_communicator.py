@@ -242,6 +242,33 @@ def test_a_failure_of_other_work_hides_none_of_its_own():
         sender.synchronize()
 
 
+def test_a_rank_is_not_told_of_the_failures_of_other_threads():
+    [alone] = ranks(1)
+
+    def fail(x):
+        raise ZeroDivisionError("work of another thread")
+
+    kernel = gpumem.compile("GPUMEM_KERNEL fails(slice<float> x) {}", host=fail)
+    stop = threading.Event()
+
+    def enqueue():
+        while not stop.is_set():
+            kernel[1, 1, alone.stream](gpumem.device_array(1, "f4", device="host"))
+
+    other = threading.Thread(target=enqueue)
+    other.start()
+    try:
+        for value in range(300):
+            result = np.zeros(1)
+            alone.all_reduce(np.array([value + 1.0]), result)
+            assert result[0] == value + 1
+    finally:
+        stop.set()
+        other.join()
+    with pytest.raises(gpumem.GpuMemError, match="work of another thread"):
+        alone.synchronize()
+
+
 def test_a_graph_records_no_call_with_an_array_of_the_host():
     rank, _silent = ranks(2, timeout=60)
 

@@ -291,6 +291,19 @@ def test_one_thread_calls_the_operations_of_several_ranks_together():
     assert [total.tolist() for total in totals] == [[6.0]] * 3
 
 
+def test_a_good_result_reaches_its_array_beside_one_that_fails():
+    waiting, _silent = ranks(2, timeout=0.3)
+    [alone] = ranks(1)
+    own, result, missing = np.ones(2), np.zeros(2), np.full(2, 7.0)
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        with gpumem.Communicator.group_all([waiting, alone]) as groups:
+            groups[0].receive(missing, 1)
+            groups[1].all_reduce(own, result)
+    assert (result.tolist(), missing.tolist()) == ([1.0, 1.0], [7.0, 7.0])
+    with pytest.raises(gpumem.GpuMemError, match="did not take part"):
+        waiting.synchronize()
+
+
 def test_ranks_of_one_thread_do_not_write_each_others_arrays():
     first, second = ranks(2)
     array = uploaded(first, [1.0, 2.0])

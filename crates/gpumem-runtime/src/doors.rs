@@ -1,7 +1,7 @@
 //! The doors from the handles that users hold to the order of work and to the bookkeeping of memory.
 
 use crate::{
-    Storage, Stream, UninitArray, Varying,
+    Storage, StorageMut, Stream, ToDevice, UninitArray, Varying,
     array::ArrayBase,
     device::{Allocation, AllocationRef, Device},
     key::Key,
@@ -41,6 +41,25 @@ impl<B: Backend> Stream<B> {
     #[inline]
     pub fn timeline_by(&self, _: Key) -> &Arc<Timeline<B>> {
         self.timeline()
+    }
+
+    /// [`copy_to_device`](Self::copy_to_device) for the other crates of gpumem. Returns the submission of the copy, or of its last part.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn copy_to_device_by<D, M, S>(
+        &self,
+        _: Key,
+        destination: &mut ArrayBase<M, D>,
+        source: &S,
+    ) -> Result<u64>
+    where
+        D: Dimension,
+        M: StorageMut<Backend = B>,
+        S: ToDevice<B, Elem = M::Elem, Dim = D> + ?Sized,
+    {
+        self.copy_numbered(destination, source)
     }
 }
 

@@ -145,7 +145,7 @@ impl<B: Backend> Engine<B> for End {
         checked.map_err(|error| stream.timeline_by(crate::KEY).context.error(operation, error))
     }
 
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<u64> {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
         // Before the communicator and the stream, which the call locks one after the other.
@@ -193,7 +193,7 @@ impl<B: Backend> Engine<B> for End {
         for (pending, slot) in entered {
             self.fail_circle(timeline, &pending, (slot, submission));
         }
-        Ok(())
+        Ok(submission)
     }
 
     fn as_any(&self) -> &dyn Any {

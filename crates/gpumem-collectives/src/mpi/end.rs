@@ -51,7 +51,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         checked.map_err(|error| stream.timeline_by(crate::KEY).context.error(operation, error))
     }
 
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<u64> {
         let accesses = accesses(calls);
         let timeline = stream.timeline_by(crate::KEY);
         // Before the communicator and the stream, which the call locks one after the other.
@@ -90,7 +90,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
         if let Some(observed) = observed.filter(|_| submitted.is_ok()) {
             observed.end(timeline, writers);
         }
-        submitted.map(|_| ())
+        submitted.map(|submitted| submitted.submission)
     }
 
     fn failure(&self) -> Option<CollectiveError> {

@@ -47,14 +47,14 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         matches!(error.kind(), ErrorKind::Collective(_))
     }
 
-    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<()> {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<u64> {
         let enqueued =
             enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }]);
         report::tell();
-        enqueued
+        enqueued.map(|submissions| submissions[0])
     }
 
-    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<()>> {
+    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<u64>> {
         let own = parts.iter().map(|part| {
             let end = part.engine.as_any().downcast_ref::<Self>();
             let RankCalls { stream, operation, calls, .. } = *part;
@@ -68,7 +68,10 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
         // The library takes all of them or none.
         let enqueued = enqueue::enqueue(&own);
         report::tell();
-        vec![enqueued; parts.len()]
+        match enqueued {
+            Ok(submissions) => submissions.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error); parts.len()],
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -18,13 +18,16 @@ use gpumem_runtime::{
     internal::{Access, ArrayRef, LentStream, Work, may_block, refuse_overlap},
 };
 use gpumem_sys::nccl::Failure;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::{
     mem,
     ptr::{self, with_exposed_provenance_mut},
     slice,
     sync::{Arc, MutexGuard, PoisonError},
 };
+
+/// The submission of each rank.
+type Submissions = SmallVec<[u64; 1]>;
 
 /// The operations of one rank.
 pub(super) struct OwnCalls<'a, B: Backend> {
@@ -54,8 +57,8 @@ struct ReadyRank<'a, B: Backend> {
 }
 
 /// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
-/// none waits for another one of this thread.
-pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
+/// none waits for another one of this thread. Returns the submission of each.
+pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<Submissions> {
     if let [own] = parts
         && !own.link.options.check
     {
@@ -69,7 +72,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
         let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Held to the end of the call: no operation of another communicator comes between the wait and the note.
         let mut last = own.link.device_order.as_ref().map(|device_order| device_order.begin());
-        return own.enqueue(last.as_deref_mut());
+        return own.enqueue(last.as_deref_mut()).map(|submission| smallvec![submission]);
     }
     parts.iter().try_for_each(OwnCalls::check)?;
     if parts.len() > 1 {
@@ -91,7 +94,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
 
 /// As [`enqueue`], for several ranks, or for one that compares what it calls. Takes the locks of the links: nothing is allocated under
 /// them from the device, and no array is dropped.
-fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_, B>) -> Result<()> {
+fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_, B>) -> Result<Submissions> {
     // Two threads with several ranks each take the locks in one order.
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -115,7 +118,7 @@ fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_,
 pub(super) fn enqueue_locked<B: Backend>(
     parts: &[OwnCalls<'_, B>],
     device_orders: &mut DeviceOrders<'_, B>,
-) -> Result<()> {
+) -> Result<Submissions> {
     let accesses: SmallVec<[Accesses<'_, B>; 1]> = parts.iter().map(OwnCalls::accesses).collect();
     let mut waiting = SmallVec::<[WaitingRank<'_, B>; 1]>::with_capacity(parts.len());
     for (own, accesses) in parts.iter().zip(&accesses) {
@@ -136,21 +139,24 @@ pub(super) fn enqueue_locked<B: Backend>(
             }
         }
     }
-    if began.is_err() {
+    if let Err(error) = began {
         // Nothing was called: the other ranks are told nothing either.
         // The last one first: of two with one communicator, the first has the number to go back to.
         begun.iter().rev().for_each(ReadyRank::cancel);
-        return began;
+        return Err(error);
     }
     compare(&begun)?;
     let called = call(&begun);
-    let (mut ended, mut long) = (Ok(()), SmallVec::<[&Arc<Link<B>>; 1]>::new());
+    let (mut ended, mut long) = (Ok(Submissions::new()), SmallVec::<[&Arc<Link<B>>; 1]>::new());
     for ready in begun {
         let own = ready.waiting.own;
         let device_order = own.link.device_order.as_ref().map(Arc::as_ptr);
         match ready.end(&called) {
             Ok((submission, are_many)) => {
                 long.extend(are_many.then_some(own.link));
+                if let Ok(ended) = &mut ended {
+                    ended.push(submission);
+                }
                 if let Some((_, last)) = device_orders.iter_mut().find(|(of, _)| Some(*of) == device_order) {
                     device_order::note(last, own.link.communicator, own.stream, submission);
                 }
@@ -211,7 +217,7 @@ fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
 impl<B: Backend> OwnCalls<'_, B> {
     /// As [`enqueue`], for one rank, with its locks.
     #[inline]
-    fn enqueue(&self, mut last: Option<&mut Last<B>>) -> Result<()> {
+    fn enqueue(&self, mut last: Option<&mut Last<B>>) -> Result<u64> {
         // Another communicator was last: what would be refused is refused before the stream waits for it.
         if let Some(last) = &last
             && device_order::is_of_another(last, self.link.communicator)
@@ -230,7 +236,7 @@ impl<B: Backend> OwnCalls<'_, B> {
         if are_many {
             self.link.ask();
         }
-        Ok(())
+        Ok(submission)
     }
 
     /// Refuses what [`wait`](Self::wait) would refuse, before anything else is enqueued.
@@ -319,7 +325,7 @@ impl<B: Backend> Link<B> {
     }
 
     /// Ends the communicator if its ranks have agreed on a call that this one has not made: they would meet its next one.
-    fn conclude(self: &Arc<Self>, enqueued: &Result<()>) {
+    fn conclude(self: &Arc<Self>, enqueued: &Result<Submissions>) {
         let mut state = self.lock();
         if mem::take(&mut state.has_agreed)
             && let Err(error) = enqueued

@@ -3,12 +3,12 @@
 use super::{Own, operation::Operation};
 use crate::{
     error::raise,
-    recording::is_recorded,
-    submissions::{check_submissions, last_submission},
+    recording::{KEY, is_recorded},
+    submissions::check_submissions,
     wait::MayWait,
 };
 use gpumem::{Error, ErrorKind, NotRecorded};
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyException, prelude::*};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -39,7 +39,6 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
         let what = NotRecorded::HostArguments;
         return Err(raise(Error::new("", "collective", ErrorKind::NotRecordable { what })));
     }
-    let before: Vec<u64> = parts.iter().map(|part| last_submission(&part.stream)).collect();
     let joining: Vec<_> = parts.iter().filter(|part| !part.has_joined.load(Ordering::Relaxed)).collect();
     if let Some(wait) = joining.iter().find_map(|part| part.wait) {
         let ranks: Vec<Arc<Own>> = joining.iter().map(|part| part.own.clone()).collect();
@@ -49,31 +48,41 @@ pub(super) fn run(py: Python<'_>, mut parts: Vec<Part>) -> PyResult<()> {
         joined.map_err(raise)?;
         joining.iter().for_each(|part| part.has_joined.store(true, Ordering::Relaxed));
     }
-    let called = py.detach(|| enqueue(&mut parts));
-    called.map_err(raise)?;
-    let own = |(part, before): (&Part, u64)| before + 1..=last_submission(&part.stream);
-    let submissions: Vec<_> = parts.iter().zip(before).map(own).collect();
-    for (part, submissions) in parts.iter().zip(submissions) {
+    let submissions = py.detach(|| enqueue(&mut parts)).map_err(raise)?;
+    let mut first = Ok(());
+    for (part, submissions) in parts.iter().zip(&submissions) {
         let Some(wait) = part.waits() else { continue };
         wait.for_work(py, &part.stream)?;
         // The caller's arrays do not tell how all of it has ended: what is only sent has none, nor has what has no elements. Other work
         // of the stream is told of by a wait for that.
-        check_submissions(&part.stream, submissions).map_err(raise)?;
+        first = first.and(check_submissions(&part.stream, submissions).map_err(raise));
     }
-    parts.iter().flat_map(|part| &part.operations).try_for_each(|operation| operation.copy_back(py))
+    // A result that is good is the caller's, also where another one is not.
+    for operation in parts.iter().flat_map(|part| &part.operations) {
+        match operation.copy_back(py) {
+            // The keyboard's, say, ends the call at once.
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            copied => first = first.and(copied),
+        }
+    }
+    first
 }
 
-fn enqueue(parts: &mut [Part]) -> gpumem::Result<()> {
+/// Returns what each rank has enqueued on its stream.
+fn enqueue(parts: &mut [Part]) -> gpumem::Result<Vec<Vec<u64>>> {
     if let [Part { own, stream, operations, .. }] = parts {
-        return own.group(stream, |group| operations.iter_mut().try_for_each(|each| each.add(group)));
+        let ((), submissions) = own
+            .group_by(KEY, stream, |group| operations.iter_mut().try_for_each(|each| each.add(group)))?;
+        return Ok(vec![submissions.into_vec()]);
     }
     let (mut ends, mut lists) = (Vec::new(), Vec::new());
     for Part { own, stream, operations, .. } in parts {
         ends.push((&**own, &*stream));
         lists.push(operations);
     }
-    Own::group_all(&ends, |groups| {
+    let ((), submissions) = Own::group_all_by(KEY, &ends, |groups| {
         let mut each = groups.iter_mut().zip(lists);
         each.try_for_each(|(group, list)| list.iter_mut().try_for_each(|operation| operation.add(group)))
-    })
+    })?;
+    Ok(submissions.into_iter().map(|submissions| submissions.into_vec()).collect())
 }

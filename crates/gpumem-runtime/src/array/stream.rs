@@ -74,13 +74,18 @@ impl<B: Backend> Stream<B> {
         M: StorageMut<Backend = B>,
         S: ToDevice<B, Elem = M::Elem, Dim = D> + ?Sized,
     {
-        source.source().copy_to(
-            self.timeline(),
-            "copy_to_device",
-            destination.place(),
-            transfer::Upload::Staged,
-        )?;
-        Ok(())
+        self.copy_numbered(destination, source).map(drop)
+    }
+
+    /// As [`copy_to_device`](Self::copy_to_device), and returns the submission of the copy, or of its last part.
+    pub(crate) fn copy_numbered<D, M, S>(&self, destination: &mut ArrayBase<M, D>, source: &S) -> Result<u64>
+    where
+        D: Dimension,
+        M: StorageMut<Backend = B>,
+        S: ToDevice<B, Elem = M::Elem, Dim = D> + ?Sized,
+    {
+        let (timeline, to) = (self.timeline(), destination.place());
+        source.source().copy_to(timeline, "copy_to_device", to, transfer::Upload::Staged)
     }
 
     /// Copies `source` into a new page-locked array in stream order. Reading it waits.
