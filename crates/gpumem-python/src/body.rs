@@ -5,7 +5,7 @@ use crate::{
     attach::{Code, attach, interrupt_again},
     dtype::{self, Elements},
     host::Host,
-    kept::Kept,
+    kept::{Kept, Traverse},
     signature::{Form, Parameter},
 };
 use gpumem::{
@@ -15,6 +15,7 @@ use gpumem::{
 };
 use gpumem_runtime::internal::Noted;
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::{PyRuntimeError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
@@ -140,6 +141,10 @@ struct Seen {
 
 #[pymethods]
 impl Seen {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.says.visit(&visit)
+    }
+
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // What the caller does to it changes nothing here.

@@ -1,7 +1,7 @@
 //! What is copied of an array of the host that is given to a kernel: `In`, `Out`, `InOut`.
 
-use crate::kept::Kept;
-use pyo3::{prelude::*, types::PyString};
+use crate::kept::{Kept, Traverse};
+use pyo3::{PyTraverseError, PyVisit, prelude::*, types::PyString};
 
 /// An array for one argument of a launch, and which way it is copied.
 #[pyclass(frozen, module = "pygpumem")]
@@ -15,6 +15,10 @@ pub(crate) struct Direction {
 
 #[pymethods]
 impl Direction {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.array.visit(&visit)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let name = match (self.up, self.down) {
             (true, false) => "In",

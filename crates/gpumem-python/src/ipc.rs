@@ -7,13 +7,14 @@ use crate::{
     dtype::{check_writable, hold},
     element::DType,
     error::{raise, raise_layout},
-    kept::Kept,
+    kept::{Kept, Traverse},
     list::Listed,
     make,
 };
 use gpumem::{Layout, Order, ndarray::IxDyn};
 use gpumem_core::IpcMemory;
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::PyValueError,
     prelude::*,
     types::{PyBytes, PyTuple, PyType},
@@ -44,6 +45,11 @@ type State<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>);
 
 #[pymethods]
 impl IpcArrayHandle {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self._exported.visit(&visit)?;
+        self.opened.visit(&visit)
+    }
+
     #[new]
     fn new(data: &[u8], dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::new_of(data.to_vec(), DType::parse(dtype.py(), Some(dtype))?, None))

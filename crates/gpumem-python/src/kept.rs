@@ -1,7 +1,12 @@
 //! Objects of Python that the extension keeps.
 
-use pyo3::prelude::*;
-use std::{cell::Cell, mem::ManuallyDrop, ops::Deref};
+use pyo3::{PyTraverseError, PyVisit, prelude::*};
+use std::{
+    cell::Cell,
+    mem::ManuallyDrop,
+    ops::Deref,
+    sync::{Mutex, TryLockError},
+};
 
 /// An object that one of the extension's keeps: every field of a class, and what the library is given to hold, is one of these.
 ///
@@ -20,6 +25,48 @@ impl<T> Deref for Kept<T> {
 
     fn deref(&self) -> &Py<T> {
         &self.0
+    }
+}
+
+/// What has objects of Python that the garbage collector is told of, by `__traverse__` of the class.
+///
+/// Each reference is told once, by the object that alone has it, and in each pass of a collection alike: what is not told is taken for one
+/// from outside, and keeps the object alive. So references that the library holds are not told. Threads without Python's lock pass them
+/// on while the collector runs, which would then take an object in use for garbage.
+///
+/// No class needs `__clear__`, as Python's tuples need none: what an object refers to was there before it, or is made for it. A cycle
+/// has an object of another class, which the collector clears.
+pub(crate) trait Traverse {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
+
+impl<T> Traverse for Kept<T> {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&**self)
+    }
+}
+
+impl<T: Traverse> Traverse for Option<T> {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|one| one.visit(visit))
+    }
+}
+
+impl<T: Traverse> Traverse for Vec<T> {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.iter().try_for_each(|one| one.visit(visit))
+    }
+}
+
+/// One that is locked under Python's lock only, and not for longer: it is free here, or in all passes of a collection that its own thread
+/// has begun.
+impl<T: Traverse> Traverse for Mutex<T> {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.try_lock() {
+            Ok(own) => own.visit(visit),
+            Err(TryLockError::Poisoned(own)) => own.into_inner().visit(visit),
+            Err(TryLockError::WouldBlock) => Ok(()),
+        }
     }
 }
 

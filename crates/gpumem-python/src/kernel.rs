@@ -9,7 +9,7 @@ use crate::{
     error::raise,
     host::Host,
     interchange,
-    kept::Kept,
+    kept::{Kept, Traverse},
     list::Listed,
     number,
     page_locked::page_locked,
@@ -24,6 +24,7 @@ use gpumem::{
     kernel::{HostFunction, UntypedArguments, UntypedKernel, UntypedKernelDef},
 };
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::PyTuple,
@@ -134,6 +135,10 @@ fn size(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
 
 #[pymethods]
 impl Kernel {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.host.visit(&visit)
+    }
+
     /// The name of the function in the source.
     #[getter]
     fn name(&self) -> &str {
@@ -262,6 +267,10 @@ impl Kernel {
 
 #[pymethods]
 impl Launch {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.kernel.visit(&visit)
+    }
+
     /// Launches the kernel after all work on any stream that conflicts with the arrays. Arrays of NumPy are copied to
     /// the device, and back if the kernel may write them; the call then waits for the launch.
     #[pyo3(signature = (*arguments))]

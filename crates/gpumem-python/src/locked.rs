@@ -5,7 +5,7 @@ use crate::{
     device,
     error::raise,
     host::{Host, check_destination, fix},
-    kept::Kept,
+    kept::{Kept, Traverse},
     pinned::{Held, HostNDArray, Memory},
 };
 use gpumem::{
@@ -14,6 +14,7 @@ use gpumem::{
     ndarray::IxDyn,
 };
 use pyo3::{
+    PyTraverseError, PyVisit,
     prelude::*,
     types::{PyList, PyTuple},
 };
@@ -120,6 +121,11 @@ enum Way {
 
 #[pymethods]
 impl Locking {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.arrays.visit(&visit)?;
+        self.locked.visit(&visit)
+    }
+
     fn __enter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.way == Way::Registered {
             return Ok(self.arrays.bind(py).clone().into_any());

@@ -7,7 +7,7 @@ use crate::{
     dtype::{Elements, hold},
     element::{DType, all_bytes},
     error::raise,
-    kept::Kept,
+    kept::{Kept, Traverse},
     wait::ask,
 };
 use gpumem::{
@@ -17,6 +17,7 @@ use gpumem::{
 };
 use gpumem_core::process::ProcessGuard;
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::{PyAttributeError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyTuple},
@@ -323,6 +324,11 @@ struct Seen {
 
 #[pymethods]
 impl Seen {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.says.visit(&visit)?;
+        self._owner.visit(&visit)
+    }
+
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // What the caller does to it changes nothing here.
@@ -336,6 +342,11 @@ fn other_elements() -> PyErr {
 
 #[pymethods]
 impl HostNDArray {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The library refers to the owner too, as long as it is the memory's.
+        self.owner.visit(&visit)
+    }
+
     /// Waits for the device, and returns the address of the elements. Wait again for work that is enqueued later before
     /// you read the elements. Records have `__array__` instead, because this protocol cannot describe their padding, and so
     /// has bfloat16, for which it has no name.

@@ -14,11 +14,13 @@ use crate::{
     device_array::{DeviceNDArray, Way},
     error::{raise, raise_layout},
     host::Host,
+    kept::Traverse,
     page_locked::page_locked,
     stream,
     wait::may_wait,
 };
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::{PyAttributeError, PyTypeError, PyValueError},
     ffi,
     prelude::*,
@@ -37,6 +39,11 @@ impl DeviceNDArray {
 
 #[pymethods]
 impl DeviceNDArray {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The library refers to the owner too, as long as it is the memory's.
+        self.owner.visit(&visit)
+    }
+
     /// Lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -7,11 +7,12 @@ use crate::{
     device_array::DeviceNDArray,
     dtype::Elements,
     error::raise,
-    kept::Kept,
+    kept::{Kept, Traverse},
     make,
     stream::Stream,
 };
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::PySlice,
@@ -135,6 +136,10 @@ impl ChunkIter {
 
 #[pymethods]
 impl ChunkIter {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.source.visit(&visit)
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }

@@ -6,10 +6,10 @@ use crate::{
     dtype::{Elements, Place, check_writable},
     host::{Host, is_of_numpy},
     interchange,
-    kept::Kept,
+    kept::{Kept, Traverse},
     make::upload,
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyList};
+use pyo3::{PyTraverseError, PyVisit, exceptions::PyValueError, prelude::*, types::PyList};
 use std::sync::Arc;
 
 /// What is computed.
@@ -74,6 +74,20 @@ enum Back {
     OfNumPy { array: Kept, _fixed: Kept<PyList> },
     /// A tensor of another library, over its memory.
     Tensor(Kept<DeviceNDArray>),
+}
+
+impl Traverse for RankArray {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.array.visit(visit)?;
+        match &self.back {
+            None => Ok(()),
+            Some((Back::Tensor(tensor), _)) => tensor.visit(visit),
+            Some((Back::OfNumPy { array, _fixed }, _)) => {
+                array.visit(visit)?;
+                _fixed.visit(visit)
+            }
+        }
+    }
 }
 
 impl RankArray {

@@ -7,8 +7,8 @@ use super::{
     operation::{GivenArray, Kind, Operation},
     run::{Part, run},
 };
-use crate::{kept::Kept, list::Listed};
-use pyo3::{exceptions::PyRuntimeError, prelude::*};
+use crate::{kept::{Kept, Traverse}, list::Listed};
+use pyo3::{PyTraverseError, PyVisit, exceptions::PyRuntimeError, prelude::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Operations that are enqueued together at the end of a `with` statement. An exchange with neighbours needs that, because a
@@ -67,6 +67,11 @@ impl Group {
 
 #[pymethods]
 impl Group {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.communicator.visit(&visit)?;
+        self.operations.visit(&visit)
+    }
+
     fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
         slf.begin()?;
         Ok(slf)

@@ -1,8 +1,8 @@
 //! Groups of several ranks that one thread drives.
 
 use super::{Communicator, Group, operation::Operation, run::run};
-use crate::kept::Kept;
-use pyo3::{exceptions::PyRuntimeError, prelude::*};
+use crate::kept::{Kept, Traverse};
+use pyo3::{PyTraverseError, PyVisit, exceptions::PyRuntimeError, prelude::*};
 
 /// A group for each of several ranks. All of their operations are enqueued together at the end of a `with` statement.
 #[pyclass(frozen, module = "pygpumem")]
@@ -25,6 +25,10 @@ impl Groups {
 
 #[pymethods]
 impl Groups {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.visit(&visit)
+    }
+
     fn __enter__(&self, py: Python<'_>) -> PyResult<Vec<Py<Group>>> {
         for (at, group) in self.0.iter().enumerate() {
             if let Err(error) = group.get().begin() {

@@ -1,13 +1,16 @@
 //! An operation of a rank: its arrays as Python gives them, and how it is called.
 
 use super::given::{Computed, RankArray, reduce};
-use crate::dtype::{self, each};
+use crate::{
+    dtype::{self, each},
+    kept::Traverse,
+};
 use gpumem::{
     AnyBackend, DeviceViewMut, Element, Error, ErrorKind,
     collectives::{self, InPlace, Reduction},
     ndarray::IxDyn,
 };
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use pyo3::{PyTraverseError, PyVisit, exceptions::PyTypeError, prelude::*};
 use std::sync::Arc;
 
 /// What an operation does.
@@ -95,6 +98,14 @@ impl Operation {
     /// Copies the result to the array of the host.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         self.destination.as_ref().map_or(Ok(()), |destination| destination.copy_back(py))
+    }
+}
+
+impl Traverse for Operation {
+    fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What is called has views of the same arrays, and no objects.
+        self.source.visit(visit)?;
+        self.destination.visit(visit)
     }
 }
 

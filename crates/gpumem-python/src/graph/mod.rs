@@ -12,7 +12,7 @@ use crate::{
     device::{self, enter},
     error::raise,
     kernel::check_apart,
-    kept::Kept,
+    kept::{Kept, Traverse},
     list::named,
     stream::{self, GivenStream, Stream},
 };
@@ -21,6 +21,7 @@ use gpumem_runtime::internal::UntypedValue;
 use members::{Visited, Visit};
 use parameters::{Taken, Inside, GraphParameter};
 use pyo3::{
+    PyTraverseError, PyVisit,
     exceptions::{PyRuntimeError, PyTypeError},
     prelude::*,
     sync::PyOnceLock,
@@ -218,6 +219,10 @@ impl Graph {
 
 #[pymethods]
 impl GraphLaunch {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.graph.visit(&visit)
+    }
+
     /// Enqueues everything, as one piece of work, after all work on any stream that conflicts with the arrays.
     #[pyo3(signature = (*arguments))]
     fn __call__<'py>(
