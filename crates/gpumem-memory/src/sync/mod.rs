@@ -21,21 +21,25 @@ use std as base;
 
 pub use base::{
     hint::spin_loop,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
-/// The locks of `std`, for threads that are started here, and how those are started.
+/// The locks of `std`, for threads that are started here, and how those are started; the variables of a thread.
 pub mod threads {
     pub use super::base::{
         sync::{Condvar, Mutex, MutexGuard},
-        thread::Builder,
+        thread::{Builder, LocalKey, yield_now},
     };
 }
 
 #[cfg(loom)]
+pub use loom::sync::MutexGuard as UnrankedGuard;
+#[cfg(loom)]
 use loom::sync::{Mutex as RawMutex, Mutex as RawShortMutex, MutexGuard as RawShortMutexGuard};
 #[cfg(not(loom))]
 use parking_lot::Mutex as RawMutex;
+#[cfg(not(loom))]
+pub use parking_lot::{Mutex as UnrankedMutex, MutexGuard as UnrankedGuard};
 #[cfg(not(loom))]
 use spin::mutex::{SpinMutex as RawShortMutex, SpinMutexGuard as RawShortMutexGuard};
 
@@ -238,6 +242,26 @@ fn pause(turn: u32) {
 
 #[cfg(loom)]
 fn pause(_: u32) {}
+
+/// The lock of the crates above, which has no rank: as parking_lot's.
+#[cfg(loom)]
+#[derive(Debug)]
+pub struct UnrankedMutex<T>(RawMutex<T>);
+
+#[cfg(loom)]
+impl<T> UnrankedMutex<T> {
+    pub fn new(value: T) -> Self {
+        Self(RawMutex::new(value))
+    }
+
+    pub fn lock(&self) -> UnrankedGuard<'_, T> {
+        Lock::lock(&self.0)
+    }
+
+    pub fn try_lock(&self) -> Option<UnrankedGuard<'_, T>> {
+        Lock::try_lock(&self.0)
+    }
+}
 
 #[cfg(loom)]
 impl<T> Lock for RawMutex<T> {

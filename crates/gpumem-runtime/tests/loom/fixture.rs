@@ -4,13 +4,15 @@
 //! into what is done. Two uses of the same bytes, one of them a write, must be ordered by the clocks; memory may only
 //! be freed, and the host may only access it, when its uses are done. Violations are recorded.
 
+use super::captured::{Graph, KernelCall, Launched};
 use gpumem_core::{
-    AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, CopyRegion, DeviceBuffer,
-    DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, ErrorKind, EventOptions, Fill,
-    KernelArguments, KernelSource, LaunchConfig, LoadError, Lowering, MemoryInfo, MemoryKind, RawStream,
-    Result, StreamOptions,
+    AllocationRequest, Backend, BarrierPoint, Capabilities, CaptureStart, CompileOptions, CopyRegion,
+    DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Error, ErrorKind, EventOptions,
+    ExecutableGraph, Fill, GraphNode, KernelArguments, KernelSource, LaunchConfig, LoadError, Lowering,
+    MemoryInfo, MemoryKind, RawStream, Result, StreamOptions,
 };
 use std::{
+    collections::BTreeMap,
     ops::Range,
     ptr::NonNull,
     sync::{
@@ -49,13 +51,21 @@ struct Use {
 }
 
 #[derive(Debug, Default)]
-struct CallRecord {
+pub struct CallRecord {
     streams: Vec<Clock>,
     done: Clock,
     uses: Vec<Use>,
     free: Vec<Range<u64>>,
     next_address: u64,
     live: usize,
+    pub launches: Vec<Launched>,
+    /// The number that was written to the memory that begins there.
+    pub numbers: BTreeMap<u64, u32>,
+    /// Bytes of the device.
+    room: Option<usize>,
+    taken: usize,
+    /// Copies that fail.
+    failing: usize,
     troubles: Vec<String>,
 }
 
@@ -65,7 +75,7 @@ fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
 
 impl CallRecord {
     /// The rule for a use: everything that conflicts is ordered before it.
-    fn touch(&mut self, stream: usize, bytes: Range<u64>, write: bool) {
+    pub fn touch(&mut self, stream: usize, bytes: Range<u64>, write: bool) {
         let mut clock = self.streams[stream].clone();
         clock.join(&self.done);
         for old in self.uses.iter().filter(|old| meet(&old.bytes, &bytes) && (old.write || write)) {
@@ -81,6 +91,32 @@ impl CallRecord {
         own.0[stream] += 1;
         self.uses.push(Use { stream, tick: own.0[stream], bytes, write });
         self.streams[stream] = own;
+    }
+
+    /// A kernel's use of an array.
+    pub fn run(&mut self, stream: usize, call: &KernelCall) {
+        self.touch(stream, call.bytes(), call.writes);
+        if call.writes {
+            self.numbers.insert(call.array, call.number);
+        } else if !self.numbers.is_empty() && self.numbers.get(&call.array) != Some(&call.number) {
+            self.troubles.push(format!("{:?} is read in place of {call:?}", self.numbers.get(&call.array)));
+        }
+    }
+
+    /// Addresses for something that lives until it is [ended](Self::end).
+    pub fn make(&mut self, bytes: usize) -> u64 {
+        let address = self.next_address;
+        self.next_address += bytes as u64;
+        self.live += 1;
+        address
+    }
+
+    /// The end of what was made: its uses are done, and it has none from now on.
+    pub fn end(&mut self, what: &str, bytes: Range<u64>) {
+        self.must_be_done(what, &bytes, true);
+        self.numbers.retain(|at, _| !bytes.contains(at));
+        self.free.push(bytes);
+        self.live -= 1;
     }
 
     /// The rule for the host and for freeing: everything that conflicts is done.
@@ -117,7 +153,7 @@ impl Lab {
         // A new device for each execution, so that one never finds the last one's still open, with addresses of its own: poison is found
         // by them.
         let ordinal = ORDINAL.fetch_add(1, Ordering::Relaxed);
-        let next_address = 64 + ((ordinal as u64) << 16);
+        let next_address = 64 + ((ordinal as u64) << 32);
         let record = Mutex::new(CallRecord { next_address, ..CallRecord::default() });
         let info = DeviceInfo {
             backend: Mock::NAME,
@@ -133,7 +169,7 @@ impl Lab {
         Device { lab, info: Arc::new((info, Capabilities::minimal())) }
     }
 
-    fn record<R>(&self, act: impl FnOnce(&mut CallRecord) -> R) -> R {
+    pub fn record<R>(&self, act: impl FnOnce(&mut CallRecord) -> R) -> R {
         self.pulse.fetch_add(1, Ordering::Relaxed);
         act(&mut self.record.lock().unwrap())
     }
@@ -141,6 +177,26 @@ impl Lab {
     /// The host looks at memory.
     pub fn host(&self, bytes: Range<u64>, write: bool) {
         self.record(|record| record.must_be_done("host access", &bytes, write));
+    }
+
+    /// Says how many bytes the device has.
+    pub fn set_room(&self, bytes: usize) {
+        self.record(|record| record.room = Some(bytes));
+    }
+
+    /// The next copies fail.
+    pub fn fail_copies(&self, copies: usize) {
+        self.record(|record| record.failing = copies);
+    }
+
+    /// A point where threads may be switched, for what loom does not see: a count of references.
+    pub fn pause(&self) {
+        self.record(|_| ());
+    }
+
+    /// What was launched on the streams, in the order of its calls.
+    pub fn launches(&self) -> Vec<Launched> {
+        self.record(|record| record.launches.clone())
     }
 
     /// Asserts that no rule was violated, and that nothing is left.
@@ -183,8 +239,9 @@ pub struct Buffer(u64, AllocationRequest);
 
 #[derive(Debug)]
 pub struct Stream {
-    lab: Arc<Lab>,
-    number: usize,
+    pub lab: Arc<Lab>,
+    pub number: usize,
+    captured: Mutex<Option<Vec<KernelCall>>>,
 }
 
 #[derive(Debug)]
@@ -195,6 +252,12 @@ pub struct Event {
 
 #[derive(Debug, Clone)]
 pub struct Nothing;
+
+/// Reads an array, whose number is given, or writes a number.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    pub writes: bool,
+}
 
 impl Stream {
     /// Work that uses memory.
@@ -222,8 +285,9 @@ unsafe impl DeviceBuffer for Buffer {
         self.0
     }
 
+    /// No memory: in no model the host looks there.
     fn host_address(&self) -> Option<NonNull<u8>> {
-        None
+        NonNull::new(self.0 as *mut u8).filter(|_| self.1.kind == MemoryKind::Pinned)
     }
 
     fn len(&self) -> usize {
@@ -246,7 +310,7 @@ unsafe impl gpumem_core::Barrier for Nothing {
     }
 }
 
-fn lacks<T>(what: &'static str) -> Result<T> {
+pub fn lacks<T>(what: &'static str) -> Result<T> {
     Err(Error::new(Mock::NAME, "mock", ErrorKind::Unsupported { what }))
 }
 
@@ -260,7 +324,7 @@ unsafe impl Backend for Mock {
     type Event = Event;
     type Barrier = Nothing;
     type Module = Nothing;
-    type Kernel = Nothing;
+    type Kernel = Kernel;
 
     fn probe() -> Result<(), LoadError> {
         Ok(())
@@ -308,20 +372,29 @@ unsafe impl DriverDevice<Mock> for Device {
 
     unsafe fn allocate(&self, request: &AllocationRequest) -> Result<Buffer> {
         let address = self.lab.record(|record| {
-            let address = record.next_address;
-            record.next_address += request.bytes as u64;
-            record.live += 1;
-            address
+            if request.kind == MemoryKind::Device {
+                let taken = record.taken + request.bytes;
+                if record.room.is_some_and(|room| taken > room) {
+                    return Err(record.room.unwrap_or(0).saturating_sub(record.taken));
+                }
+                record.taken = taken;
+            }
+            Ok(record.make(request.bytes))
         });
+        let address = address.map_err(|free| {
+            let kind = ErrorKind::out_of_memory(request.bytes, "device", MemoryInfo { free, total: 0 });
+            Error::new(Mock::NAME, "allocate", kind)
+        })?;
         Ok(Buffer(address, *request))
     }
 
     unsafe fn release(&self, buffer: Buffer) -> Result<(), (Buffer, Error)> {
         let bytes = buffer.0..buffer.0 + buffer.1.bytes as u64;
         self.lab.record(|record| {
-            record.must_be_done("release", &bytes, true);
-            record.free.push(bytes);
-            record.live -= 1;
+            if buffer.1.kind == MemoryKind::Device {
+                record.taken -= buffer.1.bytes;
+            }
+            record.end("release", bytes);
         });
         Ok(())
     }
@@ -331,7 +404,7 @@ unsafe impl DriverDevice<Mock> for Device {
             record.streams.push(Clock::default());
             record.streams.len() - 1
         });
-        Ok(Stream { lab: self.lab.clone(), number })
+        Ok(Stream { lab: self.lab.clone(), number, captured: Mutex::default() })
     }
 
     fn create_event(&self, _: EventOptions) -> Result<Event> {
@@ -339,7 +412,7 @@ unsafe impl DriverDevice<Mock> for Device {
     }
 
     fn compile(&self, _: &KernelSource, _: &CompileOptions) -> Result<Nothing> {
-        lacks("kernels")
+        Ok(Nothing)
     }
 }
 
@@ -362,8 +435,23 @@ unsafe impl gpumem_core::Stream<Mock> for Stream {
         Ok(())
     }
 
-    unsafe fn copy(&self, _: &CopyRegion) -> Result<()> {
-        lacks("copies")
+    unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
+        let at = |start: u64| start..start + region.total_bytes().unwrap_or(0) as u64;
+        let (source, destination) = (at(region.source.address), at(region.destination.address));
+        let is_done = self.lab.record(|record| {
+            if record.failing > 0 {
+                record.failing -= 1;
+                return false;
+            }
+            record.touch(self.number, source.clone(), false);
+            record.touch(self.number, destination.clone(), true);
+            record.numbers.retain(|at, _| !destination.contains(at));
+            if let Some(number) = record.numbers.get(&source.start).copied() {
+                record.numbers.insert(destination.start, number);
+            }
+            true
+        });
+        if is_done { Ok(()) } else { lacks("this copy") }
     }
 
     unsafe fn fill(&self, _: &Fill) -> Result<()> {
@@ -382,8 +470,36 @@ unsafe impl gpumem_core::Stream<Mock> for Stream {
         Ok(())
     }
 
-    unsafe fn launch(&self, _: &Nothing, _: &LaunchConfig, _: &KernelArguments) -> Result<()> {
-        lacks("kernels")
+    unsafe fn launch(&self, kernel: &Kernel, _: &LaunchConfig, arguments: &KernelArguments) -> Result<()> {
+        let call = KernelCall::of(kernel, arguments);
+        if let Some(captured) = &mut *self.captured.lock().unwrap() {
+            captured.push(call);
+            return Ok(());
+        }
+        self.lab.record(|record| {
+            record.run(self.number, &call);
+            record.launches.push(Launched { by_graph: false, calls: vec![call] });
+        });
+        Ok(())
+    }
+
+    fn is_capturing(&self) -> Result<bool> {
+        Ok(self.captured.lock().unwrap().is_some())
+    }
+
+    unsafe fn begin_capture(&self) -> Result<CaptureStart> {
+        *self.captured.lock().unwrap() = Some(Vec::new());
+        Ok(CaptureStart::BegunAlone)
+    }
+
+    fn captured_node(&self) -> Result<GraphNode> {
+        let last = self.captured.lock().unwrap().as_ref().map_or(0, Vec::len) - 1;
+        Ok(GraphNode(last as u64))
+    }
+
+    fn end_capture(&self, _: bool) -> Result<Box<dyn ExecutableGraph<Mock>>> {
+        let calls = self.captured.lock().unwrap().take().unwrap();
+        Ok(Box::new(Graph::new(&self.lab, calls)))
     }
 }
 
@@ -409,7 +525,7 @@ unsafe impl gpumem_core::Event for Event {
 
 // SAFETY: a double without memory, for the order of streams alone.
 unsafe impl DriverModule<Mock> for Nothing {
-    fn kernel(&self, _: &str) -> Result<Nothing> {
-        lacks("kernels")
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        Ok(Kernel { writes: name == "writes" })
     }
 }

@@ -1,13 +1,15 @@
-//! The interleavings of the ordering code, tried out by loom over a driver that records every call (`fixture.rs`), and those of the
-//! threads of transfers (`event_count.rs`, `staged_chunk.rs`, `worker_pool.rs`).
+//! The interleavings of the ordering code, tried out by loom over a driver that records every call (`fixture.rs`), those of the
+//! threads of transfers (`event_count.rs`, `staged_chunk.rs`, `worker_pool.rs`), and those of launches of a graph (`graphs.rs`).
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --release --test loom`. Not more than four preemptions per
+//! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --profile loom --test loom`. Not more than four preemptions per
 //! execution are tried unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test")]
 
+mod captured;
 mod event_count;
 mod fixture;
+mod graphs;
 mod staged_chunk;
 mod worker_pool;
 
@@ -27,9 +29,15 @@ const RIGHT: Range<usize> = 8..16;
 /// Tries all interleavings of `body` on a slow and on a fast device. The rest is flushed, and then the records are
 /// checked.
 fn model(body: impl Fn(&Device<Mock>) + Send + Sync + Copy + 'static) {
+    model_within(4, body);
+}
+
+/// With so many preemptions in an execution, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+fn model_within(preemptions: usize, body: impl Fn(&Device<Mock>) + Send + Sync + Copy + 'static) {
     for progress in [Progress::WhenWaitedFor, Progress::WhenAsked] {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = builder.preemption_bound.or(Some(4));
+        builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+        builder.max_branches = 10_000;
         builder.check(move || {
             let raw = Lab::device(progress);
             let lab = raw.lab.clone();
