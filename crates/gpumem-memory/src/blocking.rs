@@ -4,9 +4,9 @@ use crate::user_code::{Marked, mark};
 use gpumem_core::{Error, ErrorKind, NonBlockingContext, Result};
 use std::cell::Cell;
 
-thread_local! {
+crate::thread_mark! {
     /// Whether this thread grows a pool. Others may wait for it to end, the device's own work among them.
-    static IS_GROWING: Cell<bool> = const { Cell::new(false) };
+    IS_GROWING
 }
 
 /// Whether the calling thread may wait for a device: not in a callback, nor in the host body of a kernel, nor in a resource while a

@@ -16,9 +16,9 @@ use std::{
 /// How often each hook is asked for one request.
 pub(super) const ROUNDS: usize = 16;
 
-thread_local! {
+crate::thread_mark! {
     /// Whether this thread is inside a hook.
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    IS_INSIDE
 }
 
 /// A request that the memory of a device does not serve, as a hook of

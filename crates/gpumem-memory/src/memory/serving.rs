@@ -15,9 +15,9 @@ use std::{
     },
 };
 
-thread_local! {
+crate::thread_mark! {
     /// Whether this thread is inside a resource that may be the user's.
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    IS_INSIDE
 }
 
 /// Tells whether this thread is inside a memory resource that may be the user's. A call of all resources of a device

@@ -5,7 +5,7 @@
 //! is waited for; others keep nothing of it. A lock that is only tried is never waited for, so any may be.
 
 #[cfg(debug_assertions)]
-use crate::user_code::note_lock;
+use gpumem_core::user_code::note_lock;
 
 /// Each lock, from the outside in. Code of the user runs under none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,23 +11,22 @@ use crate::{
 use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
 use gpumem_memory::{
     may_block,
+    sync::{AtomicBool, UnrankedGuard as MutexGuard, UnrankedMutex as Mutex, threads::yield_now},
     user_code::{Marked, mark},
 };
 use ndarray::Ix1;
-use parking_lot::{Mutex, MutexGuard};
 use std::{
     cell::Cell as ThreadCell,
     ops::Range,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
-    thread,
 };
 
-thread_local! {
+gpumem_memory::thread_mark! {
     /// Whether this thread moves an array. Code of the user runs meanwhile, with the lock of a cell: resources, hooks, subscribers.
-    static IS_MOVING: ThreadCell<bool> = const { ThreadCell::new(false) };
+    IS_MOVING
 }
 
 /// Reads the array from where it came from.
@@ -193,7 +192,7 @@ impl<B: Backend> Cell<B> {
             if place.is_some() || self.is_moving.load(Ordering::Relaxed) {
                 return place;
             }
-            thread::yield_now();
+            yield_now();
         }
     }
 

@@ -1,5 +1,6 @@
 //! The interleavings of the ordering code, tried out by loom over a driver that records every call (`fixture.rs`), those of the
-//! threads of transfers (`event_count.rs`, `staged_chunk.rs`, `worker_pool.rs`), and those of launches of a graph (`graphs.rs`).
+//! threads of transfers (`event_count.rs`, `staged_chunk.rs`, `worker_pool.rs`), those of launches of a graph (`graphs.rs`),
+//! and those of arrays that leave the device (`spill.rs`).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --profile loom --test loom`. Not more than four preemptions per
 //! execution are tried unless `LOOM_MAX_PREEMPTIONS` says otherwise.
@@ -10,6 +11,7 @@ mod captured;
 mod event_count;
 mod fixture;
 mod graphs;
+mod spill;
 mod staged_chunk;
 mod worker_pool;
 
@@ -37,6 +39,7 @@ fn model_within(preemptions: usize, body: impl Fn(&Device<Mock>) + Send + Sync +
     for progress in [Progress::WhenWaitedFor, Progress::WhenAsked] {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+        // An allocation that makes arrays leave takes more than a thousand.
         builder.max_branches = 10_000;
         builder.check(move || {
             let raw = Lab::device(progress);
