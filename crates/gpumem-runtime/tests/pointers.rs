@@ -1,9 +1,9 @@
 //! All accesses to memory through pointers, once each and small enough for Miri: transfers of all layouts, views,
-//! page-locked arrays, fills, scopes, and memory that is being freed.
+//! page-locked arrays, fills, scopes, graphs, arrays that leave the device, and memory that is being freed.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{Device, Scalar, field, memory::Trim};
+use gpumem_runtime::{Device, Scalar, SpillManager, SpillOptions, field, memory::Trim, reads, writes};
 use ndarray::{Array1, Array2, Array3, ShapeBuilder, aview1, s};
 use std::ops::Deref;
 
@@ -153,4 +153,50 @@ fn dropped_memory_is_freed_after_its_last_use() {
     device.flush().unwrap();
     assert_eq!(device.raw().counters().live_allocations, 0);
     assert!(device.take_errors().is_empty());
+}
+
+/// A graph with a temporary, elements of the host, and memory that each launch makes.
+#[test]
+fn launches_of_a_graph_use_their_own_arrays() {
+    let device = device(8);
+    let stream = device.stream().unwrap();
+    let graph =
+        device.record((reads::<u16, _>((3, 4, 5)), writes::<u16, _>((3, 4, 5))), |stream, (x, mut y)| {
+            let turned = stream.to_device(&x.slice(s![..;-1, .., ..;-1])?)?;
+            stream.copy_to_device(&mut y, &turned)?;
+            stream.copy_to_device(&mut y.slice_mut(s![0, 1, ..])?, &stream.to_device(&[9u16; 5])?)?;
+            stream.fill(&mut y.slice_mut(s![1.., 2, ..])?, 7)?;
+            stream.copy_to_host(&turned)
+        });
+    let graph = graph.unwrap();
+    for add in [0, 1000] {
+        let host = cube() + add;
+        let (x, mut y) = (device.to_device(&host).unwrap(), device.device_array((3, 4, 5)).unwrap());
+        let turned = graph.launch(&stream, (&x, &mut y)).unwrap();
+        drop(x);
+        let mut expected = host.slice(s![..;-1, .., ..;-1]).to_owned();
+        assert_eq!(turned.view().unwrap(), expected);
+        expected.slice_mut(s![0, 1, ..]).fill(9);
+        expected.slice_mut(s![1.., 2, ..]).fill(7);
+        assert_eq!(y.copy_to_host().unwrap(), expected);
+    }
+}
+
+#[test]
+fn arrays_that_leave_the_device_come_back() {
+    let device = device(9);
+    let stream = device.stream().unwrap();
+    let spilling = SpillManager::new(&device, SpillOptions::new()).unwrap();
+    let array = device.to_device(&cube()).unwrap();
+    let mut array = spilling.add(array).map_err(|(_, error)| error).unwrap();
+    assert!(array.evict().unwrap());
+    let mut view = array.get_mut(&stream).unwrap();
+    stream.fill(&mut view.slice_mut(s![.., 1, ..]).unwrap(), 7).unwrap();
+    drop(view);
+    assert!(spilling.sleep().unwrap().evicted > 0);
+    assert!(spilling.wake(&stream).unwrap() > 0);
+    let array = array.into_array(&stream).map_err(|(_, error)| error).unwrap();
+    let mut expected = cube();
+    expected.slice_mut(s![.., 1, ..]).fill(7);
+    assert_eq!(array.copy_to_host().unwrap(), expected);
 }
