@@ -7,7 +7,7 @@ use gpumem_core::{
 };
 use gpumem_runtime::{
     Device, Scope, Stream,
-    internal::{Access, Allocation, AllocationRef, DeviceContext, Program, Sink, Timeline, Tracked, Work},
+    internal::{Access, Allocation, AllocationRef, DeviceContext, Program, Sink, Timeline, Work},
 };
 use std::{
     cell::Cell,
@@ -395,17 +395,7 @@ fn of_argument<B: Backend>(
         ErrorKind::Poisoned { .. } => access.memory.is_poisoned(&access.extent),
         _ => false,
     };
-    let wrong = collected.accesses.iter().find(is_wrong).map(|access| access.memory);
-    // The argument of an array begins with the address of its first element.
-    let is_in = |argument: &[u8], memory: &Tracked<B>| {
-        let address = argument.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
-        address
-            .and_then(|address| address.checked_sub(memory.address()))
-            .is_some_and(|at| at < memory.len() as u64)
-    };
-    let position =
-        wrong.and_then(|memory| collected.arguments.iter().position(|argument| is_in(argument, memory)));
-    match position {
+    match collected.accesses.iter().find(is_wrong).and_then(Access::argument) {
         Some(position) => error.at_argument(position + 1),
         None => error,
     }

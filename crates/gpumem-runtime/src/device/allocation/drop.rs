@@ -65,6 +65,8 @@ impl<B: Backend> Allocation<B> {
             // Work that reads it would still have to know.
             self.forget_poison();
         }
+        // Before a resource of the user's may give the block out again.
+        self.forget_exported();
         let number = mem::replace(&mut self.resource, TAKEN);
         // `Option::take` would move the block twice.
         // SAFETY: it is read once, as the number says from now on, and not dropped where it is.
@@ -74,8 +76,6 @@ impl<B: Backend> Allocation<B> {
             foreign => foreign.recycle(&core.errors, block),
         };
         let block = block.err()?;
-        // No pool has it: only a block of the driver's is exported.
-        self.forget_exported();
         Some((DeferredFree::Memory { block, resource: number }, self.generation()))
     }
 
