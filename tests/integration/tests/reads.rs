@@ -4,14 +4,14 @@
 
 mod common;
 
-use common::{double, host, is_clean, packing_double};
+use common::{double, host, is_clean, packing_double, refused_calls::refuse};
 use gpumem_core::{Backend, Error, ErrorKind, FileFailure};
 use gpumem_host::HostOptions;
 use gpumem_runtime::{
     ArraySpec, Chunks, DataFile, Device, FileView, Order, SpillManager, SpillOptions, TransferOptions,
 };
 use ndarray::{Array2, Ix1, Ix2, s};
-use std::{env, fs, io, ops::Range, process::Command};
+use std::{env, fs, ops::Range, process::Command};
 use tempfile::TempDir;
 
 fn numbers(rows: usize, columns: usize) -> Array2<u32> {
@@ -99,34 +99,6 @@ fn a_part_takes_at_most_four_times_its_bytes() {
     }
 }
 
-/// From now on, reads of this thread and of those that it starts are refused if they begin at these bytes of a file.
-fn refuse_reads(offsets: Range<u32>) -> io::Result<()> {
-    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
-    let (load, equal) = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ);
-    let (at_least, end) = (libc::BPF_JMP | libc::BPF_JGE, libc::BPF_RET);
-    // The call's number is at byte 0, its fourth argument at byte 40.
-    let mut filter = [
-        step(load, 0, 0, 0),
-        step(equal, libc::SYS_pread64 as u32, 0, 6),
-        step(load, 44, 0, 0),
-        step(equal, 0, 0, 4),
-        step(load, 40, 0, 0),
-        step(at_least, offsets.start, 0, 2),
-        step(at_least, offsets.end, 1, 0),
-        step(end, libc::SECCOMP_RET_ERRNO | libc::EIO as u32, 0, 0),
-        step(end, libc::SECCOMP_RET_ALLOW, 0, 0),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    let (yes, no, mode): (libc::c_ulong, libc::c_ulong, libc::c_ulong) =
-        (1, 0, libc::SECCOMP_MODE_FILTER.into());
-    // SAFETY: a program that lives until the call is over, and ends.
-    let refused = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, no, no, no) != 0
-            || libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) != 0
-    };
-    if refused { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 const FRONT: usize = 64;
 const COLUMNS: usize = 1024;
 /// Rows that cannot be read: more bytes than any single read has.
@@ -209,7 +181,7 @@ fn a_read_that_the_system_refuses_leaves_nothing_half_loaded() {
         let base = numbers(512, COLUMNS);
         let (_folder, view) = written(FRONT, &base);
         let offset = |row: usize| (FRONT + 4 * COLUMNS * row) as u32;
-        if let Err(error) = refuse_reads(offset(BAD.start)..offset(BAD.end)) {
+        if let Err(error) = refuse(libc::SYS_pread64, 0, offset(BAD.start)..offset(BAD.end)) {
             println!("{SKIPPED}: {error}");
             return;
         }

@@ -1,6 +1,8 @@
 //! Devices of one test's own.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+#[cfg(target_os = "linux")]
+pub(crate) mod refused_calls;
 pub(crate) mod subscriber;
 
 use gpumem_core::Backend;
