@@ -2,9 +2,9 @@
 
 use crate::{SafeTensors, TensorInfo, fail};
 use gpumem_core::{Backend, Element, Result};
-use gpumem_runtime::{DeviceArray, FileView, Stream};
+use gpumem_runtime::{DeviceArray, FileView, Progress, Stream};
 use ndarray::{Dimension, Ix1, IxDyn};
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::ControlFlow};
 
 /// Tensors on a device, by name; made by [`SafeTensors::load`].
 #[derive(Debug)]
@@ -40,11 +40,32 @@ impl SafeTensors {
         stream: &Stream<B>,
         chosen: impl FnMut(&TensorInfo) -> bool,
     ) -> Result<LoadedTensors<B>> {
+        self.load_by(chosen, |views| stream.to_device_all(views))
+    }
+
+    /// As [`load`](Self::load), and calls `progress` on this thread with the bytes read so far. [`ControlFlow::Break`] ends the load.
+    ///
+    /// # Errors
+    /// As for [`Stream::to_device_all_with_progress`]. Nothing is loaded then.
+    pub fn load_with_progress<B: Backend>(
+        &self,
+        stream: &Stream<B>,
+        chosen: impl FnMut(&TensorInfo) -> bool,
+        progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<LoadedTensors<B>> {
+        self.load_by(chosen, |views| stream.to_device_all_with_progress(views, progress))
+    }
+
+    fn load_by<B: Backend>(
+        &self,
+        chosen: impl FnMut(&TensorInfo) -> bool,
+        copy: impl FnOnce(&[FileView<u8, Ix1>]) -> Result<Vec<DeviceArray<u8, Ix1, B>>>,
+    ) -> Result<LoadedTensors<B>> {
         const OPERATION: &str = "load";
         let model = self.only(chosen);
         let views = model.tensors().map(|tensor| model.tensor_bytes(tensor.name()));
         let views: Vec<FileView<u8, Ix1>> = views.collect::<Result<_>>()?;
-        let arrays = stream.to_device_all(&views).map_err(|error| error.in_operation(OPERATION))?;
+        let arrays = copy(&views).map_err(|error| error.in_operation(OPERATION))?;
         let names = model.tensors().map(|tensor| tensor.name().into());
         let bytes = names.zip(arrays).collect();
         Ok(LoadedTensors { model, bytes })

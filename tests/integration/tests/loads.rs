@@ -3,14 +3,15 @@
 
 mod common;
 
-use common::{double, host, is_clean};
+use common::{direct_double, double, host, is_clean, packing_double};
 use gpumem_core::{Backend, ErrorKind, FileFailure};
+use gpumem_files::{named, safetensors, save_safetensors};
 use gpumem_host::HostOptions;
 use gpumem_runtime::{DataFile, Device, FileView, TransferOptions};
 use host_double::{Script, Trouble};
 use ndarray::{Ix1, s};
 use proptest::prelude::*;
-use std::{fs, path::Path};
+use std::{fs, ops::ControlFlow, path::Path};
 use tempfile::TempDir;
 
 /// Several threads and small blocks, so that a little file is a long transfer.
@@ -81,6 +82,47 @@ proptest! {
     }
 }
 
+/// Of all files and of single arrays together. A break ends it between two pieces, and leaves nothing.
+#[test]
+fn progress_rises_and_a_break_ends_the_load() {
+    let parts = [(0, 5, 300_000, 1), (0, 320_005, 200_000, 1), (1, 0, 200_000, 2), (1, 300_000, 400_000, 1)];
+    // The 20 000 bytes between the first two are read with them.
+    let total = 520_000 + 100_000 + 400_000;
+    let (_folder, files) = files(&[600_000, 700_000]);
+    let views = views(&files, &parts);
+    for threads in [1, 4] {
+        let (device, raw) = double(HostOptions::new());
+        device.set_transfer_options(options(threads));
+        let stream = device.stream().unwrap();
+        let load = |most: u64| {
+            let mut seen = Vec::new();
+            let loaded = stream.to_device_all_with_progress(&views, |progress| {
+                assert_eq!(progress.total, total);
+                seen.push(progress.done);
+                if progress.done > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+            (loaded, seen.last().copied())
+        };
+        let (loaded, last) = load(u64::MAX);
+        assert_eq!(last, Some(total));
+        for (array, &(file, start, bytes, step)) in loaded.unwrap().iter().zip(&parts) {
+            let wanted: Vec<u8> =
+                (start..start + bytes as u64).step_by(step).map(|at| byte(file, at)).collect();
+            assert!(array.copy_to_host().unwrap().to_vec() == wanted, "{file} {start}");
+        }
+        for most in [0, 150_000, 500_000, 700_000] {
+            let (loaded, last) = load(most);
+            let error = loaded.unwrap_err();
+            assert_eq!((error.kind(), error.operation()), (&ErrorKind::Cancelled, "to_device_all"));
+            assert!(last.is_some_and(|last| last > most));
+        }
+        arrive(&device, &files, &parts);
+        drop(stream);
+        is_clean(&device, raw.host());
+    }
+}
+
 /// One copy for each array, and one more for each copy of the ring that ends within one.
 #[test]
 fn neighbours_are_read_in_one_pass() {
@@ -110,6 +152,35 @@ fn neighbours_are_read_in_one_pass() {
     let most = ARRAYS + ARRAYS / 2;
     assert!(all < most && most < one_by_one, "{all} calls, {one_by_one} one by one");
     arrive(&device, &files, &parts);
+}
+
+/// Some in many blocks, most in a part of one, and some empty.
+#[test]
+fn a_model_arrives_on_a_device_that_stages() {
+    const TENSORS: usize = 300;
+    let (folder, (writer, _raw)) = (tempfile::tempdir().unwrap(), host(HostOptions::new()));
+    let path = folder.path().join("m.safetensors");
+    let length = |at: usize| if at.is_multiple_of(20) { 100_000 + 777 * at } else { at * 7919 % 3000 };
+    let bytes = |at: usize| (0..length(at)).map(|place| (place * 131 + at) as u8).collect::<Vec<_>>();
+    let arrays: Vec<_> = (0..TENSORS).map(|at| writer.to_device(&bytes(at)).unwrap()).collect();
+    let tensors = arrays.iter().enumerate().map(|(at, array)| named(format!("{at}"), array));
+    save_safetensors(&path, &tensors.collect::<Vec<_>>(), [("format", "pt")]).unwrap();
+    for open in [double, packing_double, direct_double] {
+        let (device, raw) = open(HostOptions::new().adversarial(3));
+        device.set_transfer_options(options(4));
+        let stream = device.stream().unwrap();
+        let is_odd = |name: &str| name.parse::<usize>().unwrap() % 2 == 1;
+        let mut loaded = safetensors(&path).unwrap().load(&stream, |tensor| !is_odd(tensor.name())).unwrap();
+        assert_eq!(loaded.len(), TENSORS / 2);
+        for at in 0..TENSORS {
+            match loaded.take::<u8, Ix1>(&at.to_string()) {
+                Ok(array) => assert!(array.copy_to_host().unwrap().to_vec() == bytes(at), "{at}"),
+                Err(error) => assert!(is_odd(&at.to_string()), "{error}"),
+            }
+        }
+        drop((loaded, stream));
+        is_clean(&device, raw.host());
+    }
 }
 
 /// Makes one of the parts end behind the end of the file.

@@ -1,14 +1,18 @@
 //! Arrays in files, as sources of copies to a device.
 
 use crate::{
-    DataFile, DeviceArray, Source, Stream, ToDevice, UninitArray,
+    DataFile, DeviceArray, Progress, Source, Stream, ToDevice, UninitArray,
     array::rows,
     layout::{IntoArraySpec, Layout},
     transfer::{self, FileSide},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, FileFailure, LayoutError, Result};
 use ndarray::{Dimension, SliceArg};
-use std::{fmt, marker::PhantomData, ops::Range};
+use std::{
+    fmt,
+    marker::PhantomData,
+    ops::{ControlFlow, Range},
+};
 
 /// An array in a file, whole or a part of one: a source of copies to a device. It reads what it needs, when it is copied.
 pub struct FileView<T, D> {
@@ -167,6 +171,29 @@ impl<B: Backend> Stream<B> {
         &self,
         views: &[FileView<T, D>],
     ) -> Result<Vec<DeviceArray<T, D, B>>> {
+        self.copies_of(views, None)
+    }
+
+    /// As [`to_device_all`](Self::to_device_all), and calls `progress` on this thread with the bytes read so far, those between
+    /// arrays that are read in one pass among them. [`ControlFlow::Break`] ends it between two pieces. In the recording of a graph
+    /// it is not called.
+    ///
+    /// # Errors
+    /// Returns [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`. Otherwise as for
+    /// [`to_device_all`](Self::to_device_all).
+    pub fn to_device_all_with_progress<T: Element, D: Dimension>(
+        &self,
+        views: &[FileView<T, D>],
+        mut progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Vec<DeviceArray<T, D, B>>> {
+        self.copies_of(views, Some(&mut progress))
+    }
+
+    fn copies_of<T: Element, D: Dimension>(
+        &self,
+        views: &[FileView<T, D>],
+        progress: Option<transfer::ProgressFn<'_>>,
+    ) -> Result<Vec<DeviceArray<T, D, B>>> {
         const OPERATION: &str = "to_device_all";
         let allocate = |view: &FileView<T, D>| {
             let array = UninitArray::with_layout(self.device(), OPERATION, view.layout().like())?;
@@ -176,7 +203,7 @@ impl<B: Backend> Stream<B> {
         let arrays = views.iter().map(allocate).collect::<Result<Vec<DeviceArray<T, D, B>>>>()?;
         let sides = views.iter().map(|view| view.side(view.layout().clone()));
         let copies: Vec<_> = sides.zip(arrays.iter().map(DeviceArray::place)).collect();
-        transfer::upload_files::<T, B>(self.timeline(), OPERATION, &copies)?;
+        transfer::upload_files::<T, B>(self.timeline(), OPERATION, &copies, progress)?;
         Ok(arrays)
     }
 }

@@ -2,7 +2,7 @@
 //! array to the next.
 
 use super::{
-    ArrayRef, Direction, TUNING,
+    ArrayRef, Direction, Progress, ProgressFn, TUNING,
     file::upload_file,
     host_side::FileSide,
     pageable::Upload,
@@ -56,13 +56,38 @@ impl<'a, B: Backend> Pass<'a, B> {
     }
 }
 
-/// Copies parts of files into new arrays in stream order. They have been read when this returns.
+/// The progress of one copy after the other, as that of one.
+struct Copies<'a> {
+    progress: Option<ProgressFn<'a>>,
+    done: u64,
+    total: u64,
+}
+
+impl Copies<'_> {
+    /// One copy, of so many bytes.
+    fn next(&mut self, bytes: u64, copy: impl FnOnce(Option<ProgressFn<'_>>) -> Result<u64>) -> Result<()> {
+        let Self { done, total, .. } = *self;
+        match &mut self.progress {
+            Some(progress) => {
+                copy(Some(&mut |copy: Progress| progress(Progress { done: done + copy.done, total })))?
+            }
+            None => copy(None)?,
+        };
+        self.done += bytes;
+        Ok(())
+    }
+}
+
+/// Copies parts of files into new arrays in stream order. They have been read when this returns. The progress is that of all bytes that
+/// are read, those between the parts of a pass among them; none is told of uploads of a graph.
 pub(crate) fn upload_files<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     copies: &[(FileSide<'_>, ArrayRef<'_, B>)],
+    progress: Option<ProgressFn<'_>>,
 ) -> Result<()> {
     let mut parts = Vec::with_capacity(copies.len());
+    let mut others = Vec::new();
     for (side, array) in copies {
         let (array, direction) = (*array, Direction::HostToDevice);
         let copy = BorrowedCopy { timeline, operation, array, direction, blocks: false };
@@ -75,9 +100,7 @@ pub(crate) fn upload_files<T: Element, B: Backend>(
                 parts.push(Part { file: side.file, start, bytes: nest.run, array });
             }
             // Of several runs, or uploads of a graph: one by one.
-            _ => {
-                upload_file::<T, B>(timeline, operation, side, array, Upload::Staged, None)?;
-            }
+            _ => others.push((side, array)),
         }
     }
     parts.sort_by_key(|part| (part.file.id(), part.start));
@@ -87,8 +110,17 @@ pub(crate) fn upload_files<T: Element, B: Backend>(
             passes.push(Pass::new(part));
         }
     }
+    let bytes_of = |side: &FileSide<'_>| side.layout.packed_bytes() as u64;
+    let total =
+        others.iter().map(|(side, _)| bytes_of(side)).chain(passes.iter().map(|pass| pass.end as u64));
+    let mut copies = Copies { progress, done: 0, total: total.sum() };
+    for (side, array) in others {
+        copies.next(bytes_of(side), |progress| {
+            upload_file::<T, B>(timeline, operation, side, array, Upload::Staged, progress)
+        })?;
+    }
     for pass in &passes {
-        read(timeline, operation, pass)?;
+        copies.next(pass.end as u64, |progress| read(timeline, operation, pass, progress))?;
     }
     for part in &parts {
         note_written(timeline, part.array);
@@ -100,19 +132,23 @@ fn read<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     Pass { file, start, pieces, end }: &Pass<'_, B>,
-) -> Result<()> {
+    progress: Option<ProgressFn<'_>>,
+) -> Result<u64> {
     let fail = |error| timeline.context.error(operation, error);
     let layout = Layout::packed(&[*end], 1, Order::C).map_err(fail)?;
     let nest = CopyNest::new(&layout, &layout).map_err(fail)?;
-    let Some(Piece { memory, .. }) = pieces.first() else { return Ok(()) };
+    let Some(Piece { memory, .. }) = pieces.first() else { return Ok(0) };
     let side = FileSide { file, start: *start, layout };
     let device = ArrayRef::new(memory, &side.layout).device(operation)?;
     let pipeline = StagingPipeline::for_many(device, timeline, operation, (pieces, &side, &nest));
     // SAFETY: the pipeline borrows no memory of the caller's.
-    unsafe { pipeline.run(&nest, None)? };
-    file.check_unchanged().map_err(|changed| {
-        // Law 8: wait first, report after.
-        let _ = pipeline.wait_for_all();
-        timeline.context.error(operation, Box::new(changed))
-    })
+    let submission = unsafe { pipeline.run(&nest, progress)? };
+    match file.check_unchanged() {
+        Ok(()) => Ok(submission),
+        Err(changed) => {
+            // Law 8: wait first, report after.
+            let _ = pipeline.wait_for_all();
+            Err(timeline.context.error(operation, Box::new(changed)))
+        }
+    }
 }
