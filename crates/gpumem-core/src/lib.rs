@@ -79,5 +79,5 @@ pub use memory::{
 };
 pub use non_blocking::NonBlockingContext;
 pub use poison::{MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
-pub use pressure::{MemoryPressure, PoolPressure};
+pub use pressure::{MemoryPressure, PoolPressure, SpillPressure};
 pub use stream::{RawStream, StreamKind, StreamOptions};

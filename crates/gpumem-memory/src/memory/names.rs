@@ -27,10 +27,11 @@ thread_local! {
 /// # Ok::<(), gpumem_core::Error>(())
 /// ```
 pub fn named<R>(name: &str, body: impl FnOnce() -> R) -> R {
-    under(Some(Arc::from(name)), body)
+    named_as(Some(Arc::from(name)), body)
 }
 
-fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
+/// As [`named`], or as [`unnamed`] without a name.
+pub fn named_as<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
     /// Puts the outer name back, however the body ends.
     struct Outer(Option<Arc<str>>);
     impl Drop for Outer {
@@ -52,7 +53,7 @@ fn replace(name: Option<Arc<str>>) -> Option<Arc<str>> {
 
 /// Runs `body`, whose allocations are the library's own and get no name of the caller.
 pub fn unnamed<R>(body: impl FnOnce() -> R) -> R {
-    under(None, body)
+    named_as(None, body)
 }
 
 /// Whether a name is in force.

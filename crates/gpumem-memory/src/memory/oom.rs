@@ -133,8 +133,8 @@ fn explain<B: Backend>(
         .collect();
     let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
     let holders = core.names.holders().into_iter().take(NAMES).map(|holder| (holder.name, holder.bytes));
-    let pressure =
-        MemoryPressure { deferred, pending_items, pending_bytes, resources, holders: holders.collect() };
+    let (holders, spilling) = (holders.collect(), core.reclaim.spilling());
+    let pressure = MemoryPressure { deferred, pending_items, pending_bytes, resources, holders, spilling };
     // The caller's request, and not the piece that a pool has tried to get for it.
     let requested = request.bytes;
     let kind = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: Some(Box::new(pressure)) };

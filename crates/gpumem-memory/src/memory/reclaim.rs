@@ -6,7 +6,7 @@ use crate::{
     sync::{PlainMutex, Rank},
     user_code::{self, mark},
 };
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, SpillPressure};
 use std::{
     cell::Cell,
     fmt,
@@ -50,27 +50,52 @@ pub struct ReclaimHook {
     _hook: Arc<Hook>,
 }
 
+/// Arrays that may leave a device.
+pub trait Spilling: Send + Sync {
+    /// Where they are. It waits for nothing, and calls no code of the user.
+    fn pressure(&self) -> SpillPressure;
+}
+
 /// The hooks of a device, the oldest first. Their [guards](ReclaimHook) keep them alive, so a hook may own what keeps the device open.
-pub struct ReclaimHooks(PlainMutex<Vec<Weak<Hook>>>);
+pub struct ReclaimHooks {
+    hooks: PlainMutex<Vec<Weak<Hook>>>,
+    /// What leaves the device by some of them.
+    spilling: PlainMutex<Vec<Weak<dyn Spilling>>>,
+}
 
 impl ReclaimHooks {
     pub(super) fn new() -> Self {
-        Self(PlainMutex::new(Rank::ReclaimHooks, Vec::new()))
+        let [hooks, spilling] = [Rank::ReclaimHooks; 2];
+        Self { hooks: PlainMutex::new(hooks, Vec::new()), spilling: PlainMutex::new(spilling, Vec::new()) }
     }
 
     /// Adds a hook, which returns whether the request is to be repeated.
     pub fn add(&self, hook: impl Fn(&Exhausted) -> bool + Send + Sync + 'static) -> ReclaimHook {
         let hook: Arc<Hook> = Arc::new(hook);
-        let mut hooks = self.0.lock();
+        let mut hooks = self.hooks.lock();
         hooks.retain(|hook| hook.strong_count() > 0);
         hooks.push(Arc::downgrade(&hook));
         ReclaimHook { _hook: hook }
     }
 
+    /// Adds arrays that may leave the device.
+    pub fn add_spilling(&self, arrays: Weak<dyn Spilling>) {
+        let mut spilling = self.spilling.lock();
+        spilling.retain(|arrays| arrays.strong_count() > 0);
+        spilling.push(arrays);
+    }
+
+    /// Where the arrays are that may leave the device.
+    pub(super) fn spilling(&self) -> SpillPressure {
+        let all = self.spilling.lock().clone();
+        let each = all.iter().filter_map(Weak::upgrade).map(|arrays| arrays.pressure());
+        each.fold(SpillPressure::default(), SpillPressure::plus)
+    }
+
     /// The hooks to ask; none inside a hook, which would be asked again without end.
     pub(super) fn to_ask(&self) -> Vec<Weak<Hook>> {
         match IS_INSIDE.try_with(Cell::get) {
-            Ok(false) => self.0.lock().clone(),
+            Ok(false) => self.hooks.lock().clone(),
             _ => Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Holder, ResourceReport};
 use crate::memory::DeviceCore;
-use gpumem_core::{Backend, DriverDevice};
+use gpumem_core::{Backend, DriverDevice, SpillPressure};
 use serde::Serialize;
 use std::fmt;
 
@@ -34,6 +34,19 @@ pub struct MemoryReport {
     /// that is pending. Resources allocate whole units, so small allocations count for more here than their requests;
     /// those that have a name do not.
     pub unnamed_bytes: usize,
+    /// The arrays that may leave the device.
+    #[serde(with = "Spilling")]
+    pub spilling: SpillPressure,
+}
+
+/// How JSON has [`SpillPressure`].
+#[derive(Serialize)]
+#[serde(remote = "SpillPressure")]
+struct Spilling {
+    evictable_bytes: usize,
+    pinned_bytes: usize,
+    host_bytes: usize,
+    file_bytes: usize,
 }
 
 /// The resources of one kind of memory.
@@ -79,6 +92,7 @@ impl MemoryReport {
             deferred: core.deferred_frees.is_deferred(),
             holders,
             unnamed_bytes: allocated.saturating_sub(named),
+            spilling: core.reclaim.spilling(),
         }
     }
 
@@ -126,9 +140,12 @@ impl fmt::Display for MemoryReport {
         for Holder { name, bytes, count } in &self.holders {
             writeln!(f, "  named    {name}: {} in {count}", Bytes(*bytes))?;
         }
-        match self.unnamed_bytes {
-            0 => Ok(()),
-            bytes => writeln!(f, "  unnamed  {}", Bytes(bytes)),
+        if self.unnamed_bytes > 0 {
+            writeln!(f, "  unnamed  {}", Bytes(self.unnamed_bytes))?;
+        }
+        match self.spilling == SpillPressure::default() {
+            true => Ok(()),
+            false => writeln!(f, "  spilling {}", self.spilling),
         }
     }
 }

@@ -426,6 +426,11 @@ impl<B: Backend> Allocation<B> {
         matches!(self.kind(), MemoryKind::Registered(_)) && !is_kept && self.len() > 0
     }
 
+    /// The name under which it was allocated.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.extra.as_ref().and_then(|extra| extra.name.as_ref())
+    }
+
     /// Whether nothing else has the memory's address, or can come to have it. All that use memory hold a reference, and enqueued work is
     /// in the log. Memory that was lent or imported may have users that the log does not show.
     pub(crate) fn is_only_handle(memory: &AllocationRef<B>) -> bool {

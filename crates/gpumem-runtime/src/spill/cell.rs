@@ -8,10 +8,11 @@ use crate::{
     layout::{Layout, Order},
     transfer::{ArrayRef, Upload, note_torn},
 };
-use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
+use gpumem_core::{Backend, ErrorKind, NotRecorded, Result, SpillPressure};
 use gpumem_memory::{
     may_block,
     sync::{AtomicBool, UnrankedGuard as MutexGuard, UnrankedMutex as Mutex, threads::yield_now},
+    memory::{current_name, named_as},
     user_code::{Marked, mark},
 };
 use ndarray::Ix1;
@@ -45,6 +46,8 @@ pub(super) struct Cell<B: Backend> {
     extent: Range<usize>,
     align: usize,
     reload: Option<Reload<B>>,
+    /// The name of its memory, wherever that is.
+    name: Option<Arc<str>>,
     /// The manager's clock at the last use.
     last_use: AtomicU64,
     /// Whether [`wake`](super::SpillManager::wake) is to bring it back.
@@ -75,26 +78,27 @@ impl<B: Backend> Cell<B> {
         extent: Range<usize>,
         align: usize,
     ) -> Self {
-        let bytes = memory.len();
+        let (bytes, name) = (memory.len(), memory.name().cloned());
         let place = Place { device: Some((memory, manager.count_device(bytes))), host: None, in_file: false };
-        Self::new(manager, place, (bytes, extent, align), None)
+        Self::new(manager, place, (bytes, extent, align), (None, name))
     }
 
-    /// An array that is read when it is used first.
+    /// An array that is read when it is used first, under the name that is in force now.
     pub(super) fn in_file(manager: &Arc<Manager<B>>, bytes: usize, align: usize, reload: Reload<B>) -> Self {
         let place = Place { device: None, host: None, in_file: true };
-        Self::new(manager, place, (bytes, 0..bytes, align), Some(reload))
+        Self::new(manager, place, (bytes, 0..bytes, align), (Some(reload), current_name()))
     }
 
     fn new(
         manager: &Arc<Manager<B>>,
         place: Place<B>,
         (bytes, extent, align): (usize, Range<usize>, usize),
-        reload: Option<Reload<B>>,
+        (reload, name): (Option<Reload<B>>, Option<Arc<str>>),
     ) -> Self {
         let (place, last_use) = (Mutex::new(place), AtomicU64::new(manager.tick()));
         let (is_moving, is_asleep) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { manager: manager.clone(), place, is_moving, bytes, extent, align, reload, last_use, is_asleep }
+        let manager = manager.clone();
+        Self { manager, place, is_moving, bytes, extent, align, reload, name, last_use, is_asleep }
     }
 
     pub(super) fn manager(&self) -> &Arc<Manager<B>> {
@@ -114,7 +118,7 @@ impl<B: Backend> Cell<B> {
         let memory = match &place.device {
             Some((memory, _)) => memory.clone(),
             None => {
-                let memory = self.restore(operation, stream, &place)?;
+                let memory = named_as(self.name.clone(), || self.restore(operation, stream, &place))?;
                 manager.note_uploaded(self.extent.len());
                 place.device = Some((memory.clone(), manager.count_device(self.bytes)));
                 memory
@@ -253,7 +257,8 @@ impl<B: Backend> Member<B> for Cell<B> {
             let layout = self.bytes_layout(operation)?;
             let view = ArrayBase::<crate::Shared<'_, u8, B>, Ix1>::over(memory.clone(), layout);
             // No thread waits for page-locked memory that an earlier copy is on its way out of.
-            let copy = UninitHostArray::copy_of_packed(self.manager.stream(), operation, &view)?;
+            let copy = || UninitHostArray::copy_of_packed(self.manager.stream(), operation, &view);
+            let copy = named_as(self.name.clone(), copy)?;
             self.manager.note_downloaded(self.extent.len());
             place.host = Some((copy, room));
         }
@@ -268,6 +273,26 @@ impl<B: Backend> Member<B> for Cell<B> {
             self.is_asleep.store(true, Ordering::Relaxed);
         }
         Ok(evicted)
+    }
+
+    fn pressure(&self) -> SpillPressure {
+        let mut found = SpillPressure::default();
+        let Some(place) = self.lock_at_rest() else { return found };
+        let bytes = match &*place {
+            Place { device: Some((memory, _)), .. } if Allocation::is_only_handle(memory) => {
+                &mut found.evictable_bytes
+            }
+            Place { device: Some(_), .. } => &mut found.pinned_bytes,
+            Place { host: Some(_), .. } => &mut found.host_bytes,
+            Place { in_file: true, .. } => &mut found.file_bytes,
+            _ => return found,
+        };
+        *bytes = self.bytes;
+        found
+    }
+
+    fn name(&self) -> Option<&Arc<str>> {
+        self.name.as_ref()
     }
 
     fn drop_copy(&self) -> usize {

@@ -6,9 +6,11 @@ use super::{
     shared::{Manager, SpillReport},
 };
 use crate::{Device, DeviceArray, FileView, Stream};
-use gpumem_core::{Backend, Element, Error, NotRecorded, Result};
+use gpumem_core::{Backend, Element, Error, NotRecorded, Result, SpillPressure};
 use ndarray::Dimension;
 use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
     sync::Arc,
@@ -56,6 +58,8 @@ pub struct Slept {
     pub returned: usize,
     /// Bytes of the arrays that stay, because a view of them exists, because they are lent, or for [`error`](Self::error).
     pub kept: usize,
+    /// The names of these arrays, with the bytes of each name, the largest first. Arrays without a name are left out.
+    pub kept_names: Vec<(Arc<str>, usize)>,
     /// The first error of an array that stays for it.
     pub error: Option<Error>,
 }
@@ -118,7 +122,8 @@ impl<B: Backend> SpillManager<B> {
         const OPERATION: &str = "sleep";
         self.0.device().core().check_process(OPERATION)?;
         let (mut evicted, mut first_error) = (0, None);
-        for cell in self.0.sorted(SpillOrder::LeastRecent) {
+        let cells = self.0.sorted(SpillOrder::LeastRecent);
+        for cell in &cells {
             match cell.put_to_sleep(OPERATION) {
                 Ok(bytes) => evicted += bytes,
                 Err(error) => first_error = first_error.or(Some(error)),
@@ -126,7 +131,16 @@ impl<B: Backend> SpillManager<B> {
         }
         // Memory of a resource that does not recycle waits in the queue.
         let returned = self.0.device().give_back(OPERATION)?;
-        Ok(Slept { evicted, returned, kept: self.report().device_bytes, error: first_error })
+        let mut names = BTreeMap::<Arc<str>, usize>::new();
+        for cell in cells {
+            let SpillPressure { evictable_bytes, pinned_bytes, .. } = cell.pressure();
+            if let (Some(name), 1..) = (cell.name(), evictable_bytes + pinned_bytes) {
+                *names.entry(name.clone()).or_default() += evictable_bytes + pinned_bytes;
+            }
+        }
+        let mut kept_names: Vec<_> = names.into_iter().collect();
+        kept_names.sort_by_key(|(_, bytes)| Reverse(*bytes));
+        Ok(Slept { evicted, returned, kept: self.report().device_bytes, kept_names, error: first_error })
     }
 
     /// Brings back the arrays that have left by [`sleep`](Self::sleep) and have not been used since, the one that was used last first.

@@ -2,7 +2,8 @@
 
 use super::options::{SpillOptions, SpillOrder};
 use crate::{Device, Stream, memory::ReclaimHook};
-use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
+use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, SpillPressure};
+use gpumem_memory::memory::Spilling;
 use parking_lot::Mutex;
 use std::{
     cmp::Reverse,
@@ -23,6 +24,12 @@ pub(super) trait Member<B: Backend>: Send + Sync {
     /// # Errors
     /// Returns the error of the copy; then the array stays.
     fn evict(&self, operation: &'static str) -> Result<usize>;
+
+    /// Where its bytes are; nowhere while it moves.
+    fn pressure(&self) -> SpillPressure;
+
+    /// The name of its memory.
+    fn name(&self) -> Option<&Arc<str>>;
 
     /// Frees the page-locked copy of an array that is on the device as well. Returns its bytes.
     fn drop_copy(&self) -> usize;
@@ -86,6 +93,8 @@ impl<B: Backend> Manager<B> {
         })?;
         // It is empty until now.
         let _ = manager.hook.set(hook);
+        let weak: Weak<Self> = Arc::downgrade(&manager);
+        device.core().reclaim.add_spilling(weak);
         Ok(manager)
     }
 
@@ -206,6 +215,13 @@ impl<B: Backend> Manager<B> {
 
     pub(super) fn note_uploaded(&self, bytes: usize) {
         self.uploaded.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl<B: Backend> Spilling for Manager<B> {
+    fn pressure(&self) -> SpillPressure {
+        let each = self.sorted(SpillOrder::LeastRecent).into_iter().map(|cell| cell.pressure());
+        each.fold(SpillPressure::default(), SpillPressure::plus)
     }
 }
 
