@@ -10,7 +10,7 @@ use gpumem_integration::reset;
 use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{
     Chunks, DataFile, Device, DeviceArray, FileView, FromDevice, Order, PinnedArray, TransferOptions,
-    memory::{LimitingResource, MemoryResource},
+    memory::{LimitingResource, MemoryResource, StatisticsResource},
 };
 use host_double::{Script, Trouble};
 use ndarray::{Array2, Ix2, s};
@@ -163,6 +163,9 @@ fn a_file_goes_through_the_memory_of_three_chunks() {
     let view = FileView::<u32, _>::new(&DataFile::open(&path).unwrap(), 0, (2048, 1024)).unwrap();
     let (device, raw) = double(HostOptions::new().adversarial(4));
     let before = limit(&device, 3 * 16 * ROW);
+    let limited = device.memory_resource(MemoryKind::Device).unwrap();
+    let counted = Arc::new(StatisticsResource::new(limited));
+    device.set_memory_resource(MemoryKind::Device, counted.clone()).unwrap();
     let (stream, mut copies) = (device.stream().unwrap(), Vec::new());
     for chunk in device.chunks(&view, Chunks::rows(16)).unwrap() {
         let (rows, array) = chunk.unwrap();
@@ -180,6 +183,8 @@ fn a_file_goes_through_the_memory_of_three_chunks() {
     });
     mapped.unwrap();
     assert_eq!(output, &base * 2);
+    let peak = counted.statistics().peak_allocated.unwrap();
+    assert!((2 * 16 * ROW..=3 * 16 * ROW).contains(&peak), "{peak}");
     drop((kernel, stream));
     device.set_memory_resource(MemoryKind::Device, before).unwrap();
     is_clean(&device, raw.host());

@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::{double, host, is_clean, packing_double};
+use common::{direct_double, double, host, is_clean, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind, FileFailure, LayoutError};
 use gpumem_host::{Host, HostOptions};
+use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{ArraySpec, DataFile, Device, FileView, NewFile, Order, Route, TransferOptions, writes};
 use host_double::{Script, Trouble};
 use ndarray::{Array1, Array2, ArrayView2, Ix1, Ix2, ShapeBuilder, arr0, s};
@@ -281,9 +282,11 @@ fn a_failure_of_the_driver_is_returned_and_leaves_nothing() {
     let base = Array1::from_iter(0..(64_u32 << 10));
     let scene = Scene::new(5, bytemuck::cast_slice(base.as_slice().unwrap()));
     let view = FileView::<u32, _>::new(&scene.open(), 5, base.len()).unwrap();
-    for trouble in [Trouble::Refuse, Trouble::Lose] {
-        for at in 0..200 {
-            let (device, raw) = double(HostOptions::new());
+    let opens = [double, packing_double, direct_double];
+    for (open, trouble) in opens.into_iter().flat_map(|open| [(open, Trouble::Refuse), (open, Trouble::Lose)])
+    {
+        for at in 0.. {
+            let (device, raw) = open(HostOptions::new());
             device.set_transfer_options(options());
             let mut array = device.device_array::<u32, _>(base.len()).unwrap();
             device.synchronize().unwrap();
@@ -310,29 +313,50 @@ fn a_failure_of_the_driver_is_returned_and_leaves_nothing() {
                 is_clean(&device, raw.host());
             }
             if struck.is_none() {
+                assert!(at > 5, "{at} calls");
                 break;
             }
         }
     }
 }
 
+/// The kernel `y = 3 * y`.
+fn tripling<B: Backend>(device: &Device<B>) -> Kernel<(SliceMut<u32>,), B> {
+    // SAFETY: each work-item uses its own element.
+    let declaration = unsafe { KernelDef::<(SliceMut<u32>,)>::new("tripling") };
+    let body = |ids: &WorkItemIds<'_>, (y,): &(SliceMut<u32>,)| {
+        let at = ids.global_id(0);
+        if at < y.len() {
+            y.set(at, y.get(at).wrapping_mul(3));
+        }
+    };
+    declaration.host_loop(body).load(device).unwrap()
+}
+
+/// Between kernels on other streams that write the array.
 #[test]
 fn loads_are_ordered_with_other_work() {
     let base = numbers(40, 25);
+    let config = config_for_items([1000, 1, 1], [100, 1, 1]);
     let scene = Scene::new(0, bytemuck::cast_slice(base.as_slice().unwrap()));
     let view = FileView::<u32, _>::new(&scene.open(), 0, (40, 25)).unwrap();
     for seed in 0..20 {
         let (device, raw) = double(HostOptions::new().adversarial(seed));
         device.set_transfer_options(options().block_bytes(4 << 10));
         let [first, second, third] = [(); 3].map(|()| device.stream().unwrap());
+        let kernel = tripling(&device);
         let mut array = first.to_device(&numbers(40, 25)).unwrap();
-        for _ in 0..20 {
-            first.fill(&mut array, 3).unwrap();
+        let mut copies = Vec::new();
+        for _ in 0..50 {
+            kernel.launch(&first, &config, (&mut array.reshape_mut(1000, Order::C).unwrap(),)).unwrap();
             second.copy_to_device(&mut array, &view).unwrap();
-            let copy = third.to_device(&array).unwrap();
-            assert_eq!(copy.copy_to_host().unwrap(), base, "seed {seed}");
+            kernel.launch(&third, &config, (&mut array.reshape_mut(1000, Order::C).unwrap(),)).unwrap();
+            copies.push(first.copy_to_host(&array).unwrap());
         }
-        drop((array, first, second, third));
+        for copy in copies {
+            assert_eq!(copy.view().unwrap(), &base * 3, "seed {seed}");
+        }
+        drop((array, first, second, third, kernel));
         is_clean(&device, raw.host());
     }
 }
@@ -466,9 +490,11 @@ fn a_failure_leaves_no_file() {
             }
         }
     }
-    for trouble in [Trouble::Refuse, Trouble::Lose] {
-        for at in 0..200 {
-            let (device, raw) = double(HostOptions::new());
+    let opens = [double, packing_double, direct_double];
+    for (open, trouble) in opens.into_iter().flat_map(|open| [(open, Trouble::Refuse), (open, Trouble::Lose)])
+    {
+        for at in 0.. {
+            let (device, raw) = open(HostOptions::new());
             device.set_transfer_options(options());
             let array = device.to_device(&base).unwrap();
             device.synchronize().unwrap();

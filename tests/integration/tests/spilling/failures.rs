@@ -5,13 +5,13 @@ use super::{
     common::{direct_double, double, host, is_clean},
     is_right, limit, manager, next_version, numbers, options, write,
 };
-use gpumem_core::{Error, ErrorKind, MemoryKind, NotRecorded};
+use gpumem_core::{Error, ErrorKind, FileFailure, MemoryKind, NotRecorded};
 use gpumem_host::{Injection, Operation};
 use gpumem_integration::reset;
 use gpumem_runtime::SpillOptions;
 use host_double::{Script, Trouble};
 use ndarray::Array1;
-use std::{fs, sync::Barrier, thread};
+use std::{fs, sync::Barrier, thread, time::Duration};
 
 #[test]
 fn a_file_that_has_changed_is_an_error() {
@@ -27,6 +27,30 @@ fn a_file_that_has_changed_is_an_error() {
     assert_eq!(error.kind(), device.to_device(&view).unwrap_err().kind());
     assert!(matches!(error.kind(), ErrorKind::File(_)), "{error}");
     assert!(!array.is_resident().unwrap());
+}
+
+/// With the same length: the time tells.
+#[test]
+fn a_file_that_is_written_anew_is_an_error() {
+    let (device, _raw) = host(options());
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let files = Files::new(0..2);
+    let [away, there] = [0, 1].map(|at| spilling.open(files.view(at)).unwrap());
+    is_right(&there, &stream, 1, 0);
+    let other = fs::read(files.path()).unwrap().iter().map(|byte| !byte).collect::<Vec<_>>();
+    fs::write(files.path(), other).unwrap();
+    let later = fs::File::open(files.path()).unwrap().metadata().unwrap().modified().unwrap();
+    let file = fs::OpenOptions::new().write(true).open(files.path()).unwrap();
+    file.set_modified(later + Duration::from_secs(1)).unwrap();
+    // What is on the device was read before. It leaves, and is not read again.
+    is_right(&there, &stream, 1, 0);
+    assert!(there.evict().unwrap());
+    for array in [away, there] {
+        let error = array.get(&stream).unwrap_err();
+        let ErrorKind::File(failed) = error.kind() else { panic!("{error}") };
+        assert_eq!(failed.failure, FileFailure::Changed);
+        assert!(!array.is_resident().unwrap());
+    }
 }
 
 #[test]

@@ -272,6 +272,28 @@ fn a_hook_does_not_wait_for_the_array_that_moves() {
     });
 }
 
+/// What is there is used. What comes back needs memory, and other arrays leave for it: no hook is asked here.
+#[test]
+fn deferred_cleanup_leaves_arrays_where_they_are() {
+    let (device, _raw) = host(options());
+    let before = limit(&device, 2);
+    let (spilling, stream) = (manager(&device, SpillOptions::new()), device.stream().unwrap());
+    let all = arrays(&device, &spilling, 3);
+    assert!(!all[0].is_resident().unwrap());
+    let deferred = device.defer_cleanup();
+    is_right(&all[2], &stream, 2, 0);
+    let error = all[0].get(&stream).unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    assert_eq!([0, 1, 2].map(|at: usize| all[at].is_resident().unwrap()), [false, true, true]);
+    // With room, it comes back here as well.
+    device.set_memory_resource(MemoryKind::Device, before).unwrap();
+    is_right(&all[0], &stream, 0, 0);
+    drop(deferred);
+    for (number, array) in all.iter().enumerate() {
+        is_right(array, &stream, number, 0);
+    }
+}
+
 #[test]
 fn callbacks_use_what_is_there() {
     let (device, _raw) = host(options());
