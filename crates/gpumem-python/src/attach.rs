@@ -24,9 +24,11 @@ pub(crate) enum Code {
     GraphBody,
     Callback,
     Deleter,
+    Progress,
 }
 
-const NAMES: [&str; 4] = ["bodies of kernels", "bodies of graphs", "callbacks", "deleters of tensors"];
+const NAMES: [&str; 5] =
+    ["bodies of kernels", "bodies of graphs", "callbacks", "deleters of tensors", "reports of progress"];
 
 /// Threads that run code of each kind, or wait for Python's lock to do so.
 static INSIDE: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
@@ -69,10 +71,10 @@ impl Drop for Inside {
 /// if Python has ended.
 pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
     let inside = Inside::enter(code)?;
-    // The body of a graph runs in its call, and in the contexts of that.
+    // The body of a graph and a report run in their calls, and in the contexts of those.
     let _outside = match code {
         Code::KernelBody | Code::Callback => Some(device::outside()),
-        Code::GraphBody | Code::Deleter => None,
+        Code::GraphBody | Code::Deleter | Code::Progress => None,
     };
     // SAFETY: Python has not ended, and does not while the thread is inside.
     let is_of_library = unsafe { ffi::PyGILState_GetThisThreadState() }.is_null();

@@ -7,8 +7,10 @@ use crate::{
     element::DType,
     error::raise,
     key::basic_key,
+    progress::Told,
     spilled::Spilled,
     stream::{self, GivenStream, Stream},
+    wait::ask,
 };
 use gpumem::{
     DeviceViewMut, Element, ElementType, Layout, files,
@@ -49,6 +51,14 @@ pub(crate) trait ArrayInFile: Send + Sync {
     fn to_device(&self, stream: Option<&gpumem::Stream>, device: &gpumem::Device)
     -> gpumem::Result<Elements>;
 
+    /// As [`to_device`](Self::to_device), and tells how far it has come.
+    fn to_device_and_tell(
+        &self,
+        stream: Option<&gpumem::Stream>,
+        device: &gpumem::Device,
+        told: &mut Told,
+    ) -> gpumem::Result<Elements>;
+
     /// The array as one that is read when it is used.
     fn spilled(&self, manager: &gpumem::SpillManager) -> gpumem::Result<Box<dyn Spilled>>;
 }
@@ -75,6 +85,24 @@ where
             None => device.to_device(self),
         };
         array.map(|array| hold(&array))
+    }
+
+    fn to_device_and_tell(
+        &self,
+        stream: Option<&gpumem::Stream>,
+        device: &gpumem::Device,
+        told: &mut Told,
+    ) -> gpumem::Result<Elements> {
+        let (on, wait) = match stream {
+            Some(stream) => (stream.clone(), None),
+            None => (device.stream()?, Some(ask("load")?)),
+        };
+        let tell = |progress| told.tell(progress);
+        let array = on.to_device_all_with_progress(std::slice::from_ref(self), tell)?.remove(0);
+        if let Some(wait) = wait {
+            wait.for_array(&array)?;
+        }
+        Ok(hold(&array))
     }
 
     fn spilled(&self, manager: &gpumem::SpillManager) -> gpumem::Result<Box<dyn Spilled>> {
@@ -127,6 +155,22 @@ impl FileView {
         let elements = py.detach(|| array.to_device(stream, device)).map_err(raise)?;
         Ok(DeviceNDArray::new(elements, DType::plain(self.element)))
     }
+
+    /// As [`copy_to`](Self::copy_to), and tells a function how far it has come, if there is one.
+    pub(crate) fn copy_and_tell(
+        &self,
+        py: Python<'_>,
+        stream: Option<&Stream>,
+        device: &gpumem::Device,
+        told: &mut Option<Told>,
+    ) -> PyResult<DeviceNDArray> {
+        let Some(told) = told else { return self.copy_to(py, stream, device) };
+        let (array, stream) = (self.array.get()?, stream.map(|stream| &stream.0));
+        let elements = py.detach(|| array.to_device_and_tell(stream, device, told));
+        let elements = elements.map_err(|error| told.raise(error))?;
+        told.next(self.nbytes()? as u64);
+        Ok(DeviceNDArray::new(elements, DType::plain(self.element)))
+    }
 }
 
 #[pymethods]
@@ -157,7 +201,7 @@ impl FileView {
 
     /// Bytes of all elements.
     #[getter]
-    fn nbytes(&self) -> PyResult<usize> {
+    pub(crate) fn nbytes(&self) -> PyResult<usize> {
         Ok(self.array.get()?.layout().packed_bytes())
     }
 

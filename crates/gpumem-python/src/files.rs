@@ -10,6 +10,7 @@ use crate::{
     file_view::{FileView, Opened},
     interchange::device_source,
     list::Listed,
+    progress::Told,
     stream::{self, GivenStream},
     wait::may_wait,
 };
@@ -187,15 +188,17 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> 
 
 /// Reads a file of arrays to a device: an npy file as an array; an npz file, a safetensors file or an index of several as a dictionary of
 /// arrays by name, tensors in one pass where they lie near each other. `only` chooses arrays, by a list of names or a function of a name.
-/// With a stream all has been read on return, and the copies are in its order.
+/// With a stream all has been read on return, and the copies are in its order. `progress` is called with the bytes read so far and
+/// those of all, on this thread; an exception of it ends the load.
 #[pyfunction]
-#[pyo3(signature = (path, device=None, stream=None, only=None))]
+#[pyo3(signature = (path, device=None, stream=None, only=None, progress=None))]
 pub(crate) fn load<'py>(
     py: Python<'py>,
     path: PathBuf,
     device: Option<GivenDevice>,
     stream: Option<GivenStream>,
     only: Option<&Bound<'py, PyAny>>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let format = Format::of(&path)?;
     let (stream, device) = stream::placed(stream, device)?;
@@ -203,7 +206,8 @@ pub(crate) fn load<'py>(
         if only.is_some() {
             return Err(PyValueError::new_err("an npy file has one array, and `only` chooses none"));
         }
-        let array = npy(py, &path)?.copy_to(py, stream.as_ref(), &device)?;
+        let mut told = progress.map(|function| Told::new(function, 0));
+        let array = npy(py, &path)?.copy_and_tell(py, stream.as_ref(), &device, &mut told)?;
         return Ok(Bound::new(py, array)?.into_any());
     }
     let file = Arrays::open(py, &path, format)?;
@@ -213,9 +217,21 @@ pub(crate) fn load<'py>(
     let model = match &file {
         Arrays::SafeTensors(model) => model,
         Arrays::Npz(_) => {
-            for name in file.names().into_iter().filter(|name| is_chosen(name)) {
-                let array = file.view(py, &name)?.copy_to(py, stream.as_ref(), &device)?;
-                arrays.set_item(name, array)?;
+            let names = file.names().into_iter().filter(|name| is_chosen(name));
+            let open = |name: String| PyResult::Ok((file.view(py, &name)?, name));
+            let Some(function) = progress else {
+                // One after the other: each may be unpacked.
+                for view in names.map(open) {
+                    let (view, name) = view?;
+                    arrays.set_item(name, view.copy_to(py, stream.as_ref(), &device)?)?;
+                }
+                return Ok(arrays.into_any());
+            };
+            let views = names.map(open).collect::<PyResult<Vec<_>>>()?;
+            let total = views.iter().map(|(view, _)| view.nbytes()).sum::<PyResult<usize>>()?;
+            let mut told = Some(Told::new(function, total as u64));
+            for (view, name) in views {
+                arrays.set_item(name, view.copy_and_tell(py, stream.as_ref(), &device, &mut told)?)?;
             }
             return Ok(arrays.into_any());
         }
@@ -225,7 +241,14 @@ pub(crate) fn load<'py>(
         Some(stream) => (stream.0, None),
         None => (device.stream().map_err(raise)?, Some(may_wait("load")?)),
     };
-    let mut loaded = py.detach(|| model.load(&on, |info| is_chosen(info.name()))).map_err(raise)?;
+    let is_chosen = |info: &TensorInfo| is_chosen(info.name());
+    let mut loaded = match progress.map(|function| Told::new(function, 0)) {
+        None => py.detach(|| model.load(&on, is_chosen)).map_err(raise)?,
+        Some(mut told) => {
+            let loaded = py.detach(|| model.load_with_progress(&on, is_chosen, |progress| told.tell(progress)));
+            loaded.map_err(|error| told.raise(error))?
+        }
+    };
     if let Some(wait) = wait {
         wait.for_stream(py, &on)?;
     }

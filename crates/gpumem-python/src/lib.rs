@@ -30,6 +30,7 @@ mod make_host;
 mod number;
 mod page_locked;
 mod pinned;
+mod progress;
 mod recording;
 mod signature;
 mod spill;

@@ -62,13 +62,15 @@ def write(path, tensors, metadata=None):
 
 
 @pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 0, 2), (3, 4, 5)], ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (2, 3), (3, 0, 2), (3, 4, 5), (2, 3, 1, 2), (1, 2, 3, 2, 1), (2, 1, 2, 1, 2, 3)], ids=str)
 @pytest.mark.parametrize("char", TYPES)
 def test_npy_there_and_back(tmp_path, char, shape, order):
     path, array = tmp_path / "x.npy", np.asarray(values(char, shape), order=order)
-    np.save(path, array)
-    loaded = gpumem.load(path)
-    equal(loaded, array)
+    for version in (1, 0), (2, 0), (3, 0):
+        with open(path, "wb") as file:
+            np.lib.format.write_array(file, array, version)
+        loaded = gpumem.load(path)
+        equal(loaded, array)
     gpumem.save(tmp_path / "y.npy", loaded)
     equal(np.load(tmp_path / "y.npy"), array)
     assert np.load(tmp_path / "y.npy").flags["F_CONTIGUOUS"] == array.flags["F_CONTIGUOUS"]
@@ -568,6 +570,33 @@ def test_a_key_that_closes_the_view(tmp_path):
     equal(view[Closes(), Closes() :].to_device(), values("f")[1, 1:])
     with pytest.raises(ValueError, match="closed"):
         view[0]
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
+@pytest.mark.parametrize("on_stream", [False, True])
+def test_progress_rises_and_an_exception_ends_the_load(tmp_path, ending, on_stream):
+    path, arrays = tmp_path / f"x.{ending}", {name: values("i", (1000, 500)) + at for at, name in enumerate("ab")}
+    gpumem.save(path, {name: gpumem.to_device(array) for name, array in arrays.items()} if ending != "npy" else gpumem.to_device(arrays["a"]))
+    total = sum(array.nbytes for array in arrays.values()) if ending != "npy" else arrays["a"].nbytes
+    stream, seen = gpumem.stream() if on_stream else None, []
+    loaded = gpumem.load(path, stream=stream, progress=lambda done, of: seen.append((done, of)))
+    assert seen == sorted(set(seen)) and seen[-1] == (total, total) and {of for _, of in seen} == {total}
+    for name, array in loaded.items() if ending != "npy" else [("a", loaded)]:
+        equal(array, arrays[name])
+
+    class Stop(Exception):
+        pass
+
+    def stop(done, of):
+        raise Stop(done)
+
+    for _ in range(3):
+        with pytest.raises(Stop) as raised:
+            gpumem.load(path, stream=stream, progress=stop)
+        assert 0 < raised.value.args[0] <= total
+    with pytest.raises(TypeError):
+        gpumem.load(path, progress=3)
+    equal(gpumem.load(path) if ending == "npy" else gpumem.load(path)["b"], arrays["a" if ending == "npy" else "b"])
 
 
 @pytest.mark.parametrize("write_file", [np.savez, np.savez_compressed])

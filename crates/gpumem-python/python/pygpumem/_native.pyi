@@ -635,10 +635,12 @@ def load(
     device: _Device | None = None,
     stream: _StreamOrNone = None,
     only: Sequence[str] | Callable[[str], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Any:
     """Reads a file of arrays to a device: an npy file as a ``DeviceNDArray``; an npz file, a safetensors file or an index of several
     as a dictionary of them by name, tensors in one pass where they lie near each other. ``only`` chooses arrays, by a list of names or
-    a function of a name. With a stream all has been read on return, and the copies are in its order."""
+    a function of a name. With a stream all has been read on return, and the copies are in its order. ``progress`` is called with the
+    bytes read so far and those of all, on this thread; an exception of it ends the load."""
 
 def save(
     path: str | PathLike[str], arrays: DeviceNDArray | _HasInterface | dict[str, Any], metadata: dict[str, str] | None = None,
