@@ -1,4 +1,6 @@
-//! Every fuzz target for a minute, from an empty corpus: what breaks within it is found without waiting for a person.
+//! Every fuzz target for a minute, from a small corpus: what breaks within it is found without waiting for a person.
+
+mod seeds;
 
 use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
@@ -19,6 +21,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if !targets.success {
         return Ok(Outcome::Failed("cargo fuzz list".to_owned()));
     }
+    seeds::write(workspace.root())?;
     let mut failed = Vec::new();
     for target in targets.output.split_whitespace() {
         if !shell.run("cargo", &["+nightly", "fuzz", "run", target, "--", SECONDS])?.success {
