@@ -30,14 +30,18 @@ const RUNS: &[(&str, &[&str])] = &[
         ],
     ),
     ("gpumem-integration", &["--test", "soundness", "--test", "lost_device", "--test", "mem_forget"]),
+    ("gpumem-integration", &["--test", "files", "--test", "loads", "--test", "reads", "--test", "writes"]),
+    ("gpumem-integration", &["--test", "chunks", "--test", "spilling"]),
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if let Some(reason) = no_sanitizer(workspace) {
         return Ok(Outcome::Skipped(reason));
     }
+    let suppressions = format!("suppressions={}", workspace.root().join("xtask/tsan.txt").display());
     let shell = Shell::new(workspace.root())
         .env("RUSTFLAGS", "-Zsanitizer=thread")
+        .env("TSAN_OPTIONS", suppressions)
         // Tests panic on purpose, and have little time for it: a backtrace takes seconds here.
         .env("RUST_BACKTRACE", "0")
         .env("CARGO_TARGET_DIR", workspace.target("tsan"));
