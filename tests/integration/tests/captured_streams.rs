@@ -18,6 +18,8 @@ use ndarray::{Array1, Ix1, s};
 const LEN: usize = 40_000;
 
 type Array = DeviceArray<u32, Ix1, Double>;
+type Forms = (ReadForm<u32, Ix1>, WriteForm<u32, Ix1>);
+type Operation = fn(&mut Place) -> Result<()>;
 
 struct Place {
     device: Device<Double>,
@@ -25,7 +27,7 @@ struct Place {
     stream: Stream<Double>,
     array: Array,
     other: Array,
-    graph: Graph<(ReadForm<u32, Ix1>, WriteForm<u32, Ix1>), (), Double>,
+    graph: Graph<Forms, (), Double>,
 }
 
 fn dims() -> LaunchConfig {
@@ -33,7 +35,7 @@ fn dims() -> LaunchConfig {
 }
 
 /// What is tried, by name.
-const OPERATIONS: &[(&str, fn(&mut Place) -> Result<()>)] = &[
+const OPERATIONS: &[(&str, Operation)] = &[
     ("fill", |p| p.stream.fill(&mut p.array, 4)),
     ("zeros", |p| p.stream.device_array::<u32, _>(LEN).map(drop)),
     ("copy", |p| p.stream.copy_to_device(&mut p.other, &p.array).map(drop)),

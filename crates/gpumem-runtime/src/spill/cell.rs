@@ -11,8 +11,8 @@ use crate::{
 use gpumem_core::{Backend, ErrorKind, NotRecorded, Result, SpillPressure};
 use gpumem_memory::{
     may_block,
-    sync::{AtomicBool, UnrankedGuard as MutexGuard, UnrankedMutex as Mutex, threads::yield_now},
     memory::{current_name, named_as},
+    sync::{AtomicBool, UnrankedGuard as MutexGuard, UnrankedMutex as Mutex, threads::yield_now},
     user_code::{Marked, mark},
 };
 use ndarray::Ix1;
