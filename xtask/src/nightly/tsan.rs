@@ -30,7 +30,7 @@ const RUNS: &[(&str, &[&str])] = &[
         ],
     ),
     ("gpumem-integration", &["--test", "soundness", "--test", "lost_device", "--test", "mem_forget"]),
-    ("gpumem-integration", &["--test", "files", "--test", "loads", "--test", "reads", "--test", "writes"]),
+    ("gpumem-integration", &["--test", "files", "--test", "loads", "--test", "reads"]),
     ("gpumem-integration", &["--test", "chunks", "--test", "spilling"]),
 ];
 
