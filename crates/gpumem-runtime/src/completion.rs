@@ -13,6 +13,8 @@ use std::{
 
 /// A future that is ready once the work before it is done. It holds no borrow: dropping or forgetting it is harmless.
 ///
+/// A waker that blocks keeps later futures of the stream from being ready.
+///
 /// Made by [`Stream::completed`](crate::Stream::completed) and [`Event::completed`](crate::Event::completed). Gives the error of the work, if it failed.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Completion {

@@ -7,7 +7,7 @@ use super::{
     serving::{Serving, is_inside_resource},
 };
 use crate::memory::DeviceCore;
-use gpumem_core::{Backend, Error, ErrorKind, MemoryPressure, PoolPressure, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryPressure, PoolPressure, Result, SpillPressure};
 use std::{sync::Arc, time::Duration};
 
 /// Most names in an error.
@@ -133,7 +133,9 @@ fn explain<B: Backend>(
         .collect();
     let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
     let holders = core.names.holders().into_iter().take(NAMES).map(|holder| (holder.name, holder.bytes));
-    let (holders, spilling) = (holders.collect(), core.reclaim.spilling());
+    let holders = holders.collect();
+    // An array that is counted may end here, and inside a resource of the user's its memory would go back to that one.
+    let spilling = if is_inside_resource() { SpillPressure::default() } else { core.reclaim.spilling() };
     let pressure = MemoryPressure { deferred, pending_items, pending_bytes, resources, holders, spilling };
     // The caller's request, and not the piece that a pool has tried to get for it.
     let requested = request.bytes;

@@ -16,6 +16,8 @@ pub struct Access<'a, B: Backend> {
     pub(super) elements: Option<&'a Layout>,
     /// One of the two of [`in_place`](Self::in_place).
     in_place: bool,
+    /// Whether no later work reads what is written.
+    pub(super) is_scratch: bool,
     /// The argument of a launch that begins with the address of the memory; [`NO_ARGUMENT`] for none.
     argument: u32,
 }
@@ -25,7 +27,15 @@ const NO_ARGUMENT: u32 = u32::MAX;
 impl<'a, B: Backend> Access<'a, B> {
     #[inline]
     pub fn new(memory: &'a Tracked<B>, extent: Range<usize>, write: bool) -> Self {
-        Self { memory, extent, write, elements: None, in_place: false, argument: NO_ARGUMENT }
+        Self {
+            memory,
+            extent,
+            write,
+            elements: None,
+            in_place: false,
+            is_scratch: false,
+            argument: NO_ARGUMENT,
+        }
     }
 
     #[inline]
@@ -42,6 +52,12 @@ impl<'a, B: Backend> Access<'a, B> {
     #[inline]
     pub fn of_elements(self, elements: &'a Layout) -> Self {
         Self { elements: Some(elements), ..self }
+    }
+
+    /// The use of memory of which no later work reads what this work has written there.
+    #[inline]
+    pub fn scratch(memory: &'a Tracked<B>, extent: Range<usize>) -> Self {
+        Self { is_scratch: true, ..Self::new(memory, extent, true) }
     }
 
     /// Says which argument of a launch begins with the address of the memory, in this extent.

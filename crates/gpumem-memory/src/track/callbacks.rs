@@ -4,8 +4,8 @@
 //! a thread of the library waits for an event instead. It starts with the first task and ends when there are none. A blocking
 //! wait inside a callback is a typed error: it would wait for the thread that it runs on.
 //!
-//! Callbacks run one after the other, in the order in which they were added. Futures wait for nothing but their own work: neither for a
-//! callback, nor for a future of later work.
+//! Callbacks run one after the other, in the order in which they were added. A future waits neither for a callback nor for later work. The
+//! wakers of a stream's futures are called one after the other.
 
 use super::{RecordedEvent, Span, Timeline, queue::WaitTarget};
 use crate::{
@@ -39,8 +39,10 @@ pub(crate) struct Tasks<B: Backend> {
 
 struct State<B: Backend> {
     waiting: BTreeMap<Place, Task<B>>,
-    /// The places of the tasks that threads wait for, or run: one of each thread.
+    /// The places of the tasks that threads wait for, or run: one of each thread that has a task.
     running: SmallVec<[Place; 1]>,
+    /// Threads that will take the first task that is there.
+    starting: usize,
     /// Tasks that were added, and that have run.
     added: u64,
     ran: u64,
@@ -49,7 +51,7 @@ struct State<B: Backend> {
 impl<B: Backend> Tasks<B> {
     pub(crate) fn new() -> Self {
         let (waiting, running) = (BTreeMap::new(), SmallVec::new());
-        let state = State { waiting, running, added: 0, ran: 0 };
+        let state = State { waiting, running, starting: 0, added: 0, ran: 0 };
         Self { state: PlainMutex::new(Rank::Callbacks, state), changed: Condvar::new() }
     }
 
@@ -63,18 +65,18 @@ impl<B: Backend> Tasks<B> {
         }
     }
 
-    /// The next task, for the thread that has the place of its last one, or of the one that it was started for; its place ends if
-    /// there is none.
-    fn next(&self, own: &mut Place) -> Option<Task<B>> {
+    /// The next task, for the thread that has the place of its last one, or none yet. The thread ends if there is none.
+    fn next(&self, own: &mut Option<Place>) -> Option<Task<B>> {
         // Only while a task is taken: a callback may add others to the same stream.
         let mut state = self.state.lock();
         // Taken and given up under one lock: a call that adds a task sees a thread that will take it, or that there is none.
-        if let Some(at) = state.running.iter().position(|place| place == own) {
-            state.running.swap_remove(at);
+        match own.take() {
+            Some(own) => state.running.retain(|place| *place != own),
+            None => state.starting -= 1,
         }
         let (place, task) = state.waiting.pop_first()?;
         state.running.push(place);
-        *own = place;
+        *own = Some(place);
         Some(task)
     }
 }
@@ -140,14 +142,16 @@ impl<B: Backend> Timeline<B> {
         state.waiting.insert(place, task);
         state.added += 1;
         // A thread for as long as there are tasks: most streams have none. One that waits for later work is of no use to this task.
-        if state.running.iter().all(|other| *other > place) {
+        if state.starting == 0 && state.running.iter().all(|other| *other > place) {
             let timeline = self.clone();
             // Code of the user runs here as it does on threads of the system's.
             let spawned = std::thread::Builder::new()
                 .name("gpumem callbacks".to_owned())
                 .stack_size(HostFunction::STACK_BYTES)
-                .spawn(move || run_tasks(&timeline, tasks, place));
-            if spawned.is_err() {
+                .spawn(move || run_tasks(&timeline, tasks));
+            if spawned.is_ok() {
+                state.starting += 1;
+            } else if state.running.is_empty() {
                 let refused = state.waiting.remove(&place);
                 state.ran += 1;
                 drop(state);
@@ -155,18 +159,13 @@ impl<B: Backend> Timeline<B> {
                 drop(refused);
                 return Err(self.context.error(operation, ErrorKind::Unsupported { what: "another thread" }));
             }
-            state.running.push(place);
         }
         Ok(())
     }
 }
 
-fn run_tasks<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    tasks: fn(&Timeline<B>) -> &Tasks<B>,
-    mut place: Place,
-) {
-    let tasks = tasks(timeline);
+fn run_tasks<B: Backend>(timeline: &Arc<Timeline<B>>, tasks: fn(&Timeline<B>) -> &Tasks<B>) {
+    let (tasks, mut place) = (tasks(timeline), None);
     while let Some(Task { span, recorded, run }) = tasks.next(&mut place) {
         // The end of the process waits for the driver's call, and not for the callback, which may never end.
         let in_driver = DriverUse::new();

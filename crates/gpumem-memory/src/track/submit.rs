@@ -135,7 +135,8 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     #[cold]
     fn note_torn(&self, error: &Error) {
         let Self { timeline, operation, accesses, .. } = *self;
-        let written: SmallVec<[_; 4]> = accesses.iter().filter(|access| access.write).cloned().collect();
+        let is_kept = |access: &&Access<'_, B>| access.write && !access.is_scratch;
+        let written: SmallVec<[_; 4]> = accesses.iter().filter(is_kept).cloned().collect();
         if !written.is_empty() && !matches!(error.kind(), ErrorKind::Cancelled) {
             let poisoned = timeline.poison(operation, &written, error);
             // Law 8: wait first, report after. In a callback later work is ordered after it all the same.
@@ -307,7 +308,8 @@ impl<B: Backend> Timeline<B> {
     /// As [`refuse_capture`](Self::refuse_capture).
     #[inline(always)]
     pub(super) fn check_not_captured(&self, operation: &'static str, raw: &B::Stream) -> Result<()> {
-        match raw.is_capturing()? {
+        let is_capturing = self.context.note_loss(raw.is_capturing());
+        match is_capturing.map_err(|error| error.in_operation(operation))? {
             true => Err(self.context.error(operation, ErrorKind::Unsupported { what: CAPTURED })),
             false => Ok(()),
         }

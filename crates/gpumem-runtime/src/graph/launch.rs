@@ -317,7 +317,7 @@ impl<B: Backend> Bound<'_, '_, B> {
         }
         // Written by each launch: so they run one after the other.
         if let Some(memory) = self.arena {
-            accesses.push(all(memory, true));
+            accesses.push(Access::scratch(memory, 0..memory.len()));
         }
         accesses
     }

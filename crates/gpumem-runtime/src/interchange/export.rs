@@ -161,6 +161,8 @@ pub(crate) fn lend_on<B: Backend>(
 ) -> Result<(RawStream, u64)> {
     let access = [Access::new(memory, extent.clone(), write)];
     let admitted = timeline.admit(Work::Transfer, operation, &access)?;
+    // Before others see the loan, and make its stream wait.
+    timeline.refuse_capture(operation)?;
     let entry = memory.lend(timeline.clone(), extent.clone(), write);
     match admitted.submit(|sink, _| Ok(sink.stream(operation)?.raw())) {
         Ok(submitted) => Ok((submitted.value, entry)),

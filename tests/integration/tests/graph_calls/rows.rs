@@ -164,6 +164,16 @@ fn streams() -> Vec<(&'static str, Row)> {
             }),
         ),
         (
+            "Stream::to_device_all_with_progress",
+            Recorded(|mut c| {
+                let file = tempfile::NamedTempFile::new().unwrap();
+                std::fs::write(file.path(), [3, 4, 5]).unwrap();
+                let view = FileView::<u8, _>::new(&DataFile::open(file.path())?, 1, 2)?;
+                let go_on = |_| std::ops::ControlFlow::Continue(());
+                c.put(&c.stream.to_device_all_with_progress(&[view], go_on)?[0].view())
+            }),
+        ),
+        (
             "Stream::uninit_array",
             Recorded(|mut c| {
                 // SAFETY: the fill writes every element.
