@@ -69,6 +69,11 @@ impl Npz {
         names.into_iter().map(|(_, name)| name)
     }
 
+    /// Bytes of the npy file of an array, header and all, by the archive's directory. `None` if there is no such array.
+    pub fn member_bytes(&self, name: &str) -> Option<u64> {
+        self.members.get(&format!("{name}{NPY}")).map(|(_, member)| member.bytes)
+    }
+
     /// The npy file of an array, of any elements. All of it is read once, and held against its checksum. A stored one then is a part of
     /// the archive; a compressed one is unpacked into a temporary file, which is gone when the last view of it is.
     ///

@@ -216,21 +216,18 @@ pub(crate) fn load<'py>(
     let arrays = PyDict::new(py);
     let model = match &file {
         Arrays::SafeTensors(model) => model,
-        Arrays::Npz(_) => {
-            let names = file.names().into_iter().filter(|name| is_chosen(name));
-            let open = |name: String| PyResult::Ok((file.view(py, &name)?, name));
-            let Some(function) = progress else {
-                // One after the other: each may be unpacked.
-                for view in names.map(open) {
-                    let (view, name) = view?;
-                    arrays.set_item(name, view.copy_to(py, stream.as_ref(), &device)?)?;
+        Arrays::Npz(npz) => {
+            let names: Vec<String> = file.names().into_iter().filter(|name| is_chosen(name)).collect();
+            let bytes = |name: &String| npz.member_bytes(name).unwrap_or_default();
+            let total = names.iter().map(bytes).fold(0, u64::saturating_add);
+            let mut told = progress.map(|function| Told::new(function, total));
+            // One after the other: each may be unpacked.
+            for name in names {
+                let view = file.view(py, &name)?;
+                if let Some(told) = &mut told {
+                    // The header has been read.
+                    told.next(bytes(&name).saturating_sub(view.nbytes()? as u64));
                 }
-                return Ok(arrays.into_any());
-            };
-            let views = names.map(open).collect::<PyResult<Vec<_>>>()?;
-            let total = views.iter().map(|(view, _)| view.nbytes()).sum::<PyResult<usize>>()?;
-            let mut told = Some(Told::new(function, total as u64));
-            for (view, name) in views {
                 arrays.set_item(name, view.copy_and_tell(py, stream.as_ref(), &device, &mut told)?)?;
             }
             return Ok(arrays.into_any());

@@ -3,6 +3,7 @@
 use crate::{
     attach::{Code, attach},
     error::raise,
+    kept::Kept,
 };
 use gpumem::Progress;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
@@ -10,7 +11,7 @@ use std::ops::ControlFlow;
 
 /// Such a function. An exception of it ends the load, which raises it.
 pub(crate) struct Told {
-    function: Py<PyAny>,
+    function: Kept,
     /// Bytes of the copies before this one, and of all.
     done: u64,
     total: u64,
@@ -20,7 +21,7 @@ pub(crate) struct Told {
 impl Told {
     /// `total`: the bytes of several copies, one after the other; 0 for one copy.
     pub(crate) fn new(function: Py<PyAny>, total: u64) -> Self {
-        Self { function, done: 0, total, raised: None }
+        Self { function: function.into(), done: 0, total, raised: None }
     }
 
     /// Goes on to the next copy, after one of so many bytes.

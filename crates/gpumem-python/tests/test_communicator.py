@@ -249,10 +249,11 @@ def test_a_rank_is_not_told_of_the_failures_of_other_threads():
         raise ZeroDivisionError("work of another thread")
 
     kernel = gpumem.compile("GPUMEM_KERNEL fails(slice<float> x) {}", host=fail)
-    stop = threading.Event()
+    # A few for each operation: it waits for those before it.
+    turns, stop = threading.Semaphore(0), threading.Event()
 
     def enqueue():
-        while not stop.is_set():
+        while turns.acquire() and not stop.is_set():
             kernel[1, 1, alone.stream](gpumem.device_array(1, "f4", device="host"))
 
     other = threading.Thread(target=enqueue)
@@ -260,10 +261,12 @@ def test_a_rank_is_not_told_of_the_failures_of_other_threads():
     try:
         for value in range(300):
             result = np.zeros(1)
+            turns.release(2)
             alone.all_reduce(np.array([value + 1.0]), result)
             assert result[0] == value + 1
     finally:
         stop.set()
+        turns.release()
         other.join()
     with pytest.raises(gpumem.GpuMemError, match="work of another thread"):
         alone.synchronize()

@@ -7,6 +7,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+import zipfile
 
 import pygpumem as gpumem
 import numpy as np
@@ -578,6 +579,9 @@ def test_progress_rises_and_an_exception_ends_the_load(tmp_path, ending, on_stre
     path, arrays = tmp_path / f"x.{ending}", {name: values("i", (1000, 500)) + at for at, name in enumerate("ab")}
     gpumem.save(path, {name: gpumem.to_device(array) for name, array in arrays.items()} if ending != "npy" else gpumem.to_device(arrays["a"]))
     total = sum(array.nbytes for array in arrays.values()) if ending != "npy" else arrays["a"].nbytes
+    if ending == "npz":
+        # The headers, too: the archive says what each member has.
+        total = sum(member.file_size for member in zipfile.ZipFile(path).infolist())
     stream, seen = gpumem.stream() if on_stream else None, []
     loaded = gpumem.load(path, stream=stream, progress=lambda done, of: seen.append((done, of)))
     assert seen == sorted(set(seen)) and seen[-1] == (total, total) and {of for _, of in seen} == {total}
@@ -597,6 +601,38 @@ def test_progress_rises_and_an_exception_ends_the_load(tmp_path, ending, on_stre
     with pytest.raises(TypeError):
         gpumem.load(path, progress=3)
     equal(gpumem.load(path) if ending == "npy" else gpumem.load(path)["b"], arrays["a" if ending == "npy" else "b"])
+
+
+FORKS = """
+import os, sys
+import pygpumem as gpumem
+children = []
+
+def forks(done, of):
+    if not children and not os.environ.get("CHILD"):
+        child = os.fork()
+        if child:
+            children.append(child)
+        else:
+            os.environ["CHILD"] = "1"
+
+try:
+    gpumem.load(sys.argv[1], device="host", progress=forks)
+except gpumem.GpuMemError as error:
+    os._exit(7 if os.environ.get("CHILD") and "forked" in str(error) else 1)
+if os.environ.get("CHILD"):
+    os._exit(2)
+_, status = os.waitpid(children[0], 0)
+print(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_that_is_forked_while_a_file_is_loaded_ends(tmp_path):
+    # So long that other threads help, which the child does not have.
+    np.save(tmp_path / "x.npy", np.zeros(32 << 20, "u1"))
+    done = subprocess.run([sys.executable, "-c", FORKS, tmp_path / "x.npy"], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.strip(), done.returncode) == ("7", 0), done
 
 
 @pytest.mark.parametrize("write_file", [np.savez, np.savez_compressed])

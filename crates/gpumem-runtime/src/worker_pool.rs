@@ -4,7 +4,7 @@
 //! [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
 use crate::tuning::TUNING;
-use gpumem_core::process::ProcessGuard;
+use gpumem_core::{ErrorKind, process::ProcessGuard};
 use gpumem_memory::sync::{
     event_count::{EventCount, spin_until},
     threads::{Builder, Mutex, MutexGuard},
@@ -172,7 +172,7 @@ impl WorkerPool {
         state.alive += started;
         drop(state);
         // From here on the job ends with this guard.
-        let _listed = JobGuard { shared: &self.shared, id };
+        let _listed = JobGuard { shared: &self.shared, origin: self.origin, id };
         // Waking a thread takes a microsecond or two, also one that is not wanted.
         match helpers < idle {
             true => self.shared.work.notify(helpers),
@@ -219,6 +219,7 @@ impl WorkerPool {
 /// A job on the list. Taking it off waits for the helpers that are inside.
 struct JobGuard<'a> {
     shared: &'a Shared,
+    origin: ProcessGuard,
     id: u64,
 }
 
@@ -238,6 +239,11 @@ impl JobGuard<'_> {
 impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         let shared = self.shared;
+        // Forked in code of the caller's: no helper is there, and one that is not may hold the lock. While the process ends they are
+        // there, and use memory of the caller's.
+        if self.origin.check("", "").is_err_and(|error| *error.kind() == ErrorKind::ForkedChild) {
+            return;
+        }
         if spin_until(TUNING.spins, |looks| {
             looks.is_multiple_of(TUNING.looks_per_lock) && self.is_over(&mut shared.lock())
         }) {

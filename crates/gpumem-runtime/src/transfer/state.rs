@@ -147,8 +147,13 @@ impl<'a, B: Backend> TransferState<'a, B> {
         let done = self.done.load(Ordering::Relaxed);
         if done > *reported {
             *reported = done;
-            if progress(Progress { done, total: self.total }) == ControlFlow::Break(()) {
-                self.fail(self.device.core().error(self.operation, ErrorKind::Cancelled));
+            let core = self.device.core();
+            match progress(Progress { done, total: self.total }) {
+                ControlFlow::Break(()) => self.fail(core.error(self.operation, ErrorKind::Cancelled)),
+                // The function may have forked: the helpers are the parent's.
+                ControlFlow::Continue(()) => {
+                    let _ = core.check_process(self.operation).map_err(|error| self.fail(error));
+                }
             }
         }
     }
