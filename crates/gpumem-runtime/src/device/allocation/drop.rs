@@ -65,17 +65,21 @@ impl<B: Backend> Allocation<B> {
             // Work that reads it would still have to know.
             self.forget_poison();
         }
-        // Before a resource of the user's may give the block out again.
-        self.forget_exported();
         let number = mem::replace(&mut self.resource, TAKEN);
         // `Option::take` would move the block twice.
         // SAFETY: it is read once, as the number says from now on, and not dropped where it is.
         let block = unsafe { ptr::read(self.block.as_ref()?) };
         let block = match resource {
             Serving::Own(resource) => resource.recycle(block),
-            foreign => foreign.recycle(&core.errors, block),
+            foreign => {
+                // Before the user's resource may give the block out again.
+                self.forget_exported();
+                foreign.recycle(&core.errors, block)
+            }
         };
         let block = block.err()?;
+        // No pool has it: only a block of the driver's is exported.
+        self.forget_exported();
         Some((DeferredFree::Memory { block, resource: number }, self.generation()))
     }
 
