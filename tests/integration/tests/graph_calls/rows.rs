@@ -169,8 +169,8 @@ fn streams() -> Vec<(&'static str, Row)> {
                 let file = tempfile::NamedTempFile::new().unwrap();
                 std::fs::write(file.path(), [3, 4, 5]).unwrap();
                 let view = FileView::<u8, _>::new(&DataFile::open(file.path())?, 1, 2)?;
-                let go_on = |_| std::ops::ControlFlow::Continue(());
-                c.put(&c.stream.to_device_all_with_progress(&[view], go_on)?[0].view())
+                let all = |_| std::ops::ControlFlow::Continue(());
+                c.put(&c.stream.to_device_all_with_progress(&[view], all)?[0].view())
             }),
         ),
         (
