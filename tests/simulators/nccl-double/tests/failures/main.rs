@@ -189,7 +189,7 @@ fn a_captured_stream_is_refused_before_anything_is_called() {
     raw(comm.device()).set_capturing(true);
     let refused = comm.on(stream).all_reduce(InPlace, &mut array, Sum).unwrap_err();
     assert!(
-        matches!(refused.kind(), ErrorKind::Unsupported { what } if what.contains("captured")),
+        matches!(refused.kind(), ErrorKind::Unsupported { what } if what.contains("captures")),
         "{refused}"
     );
     raw(comm.device()).set_capturing(false);
