@@ -49,7 +49,7 @@ pub(crate) fn capture(rank: &Rank) {
     let refused = comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap_err();
     end();
     rank.say(&refused.to_string());
-    assert!(refused.to_string().contains("captured"), "{refused}");
+    assert!(refused.to_string().contains("captures"), "{refused}");
     comm.on(&stream).all_reduce(InPlace, &mut array, Sum).unwrap();
     let size = rank.size as i32;
     assert_eq!(array.copy_to_host().unwrap().to_vec(), [size * size]);
