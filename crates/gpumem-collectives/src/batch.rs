@@ -9,8 +9,8 @@ use std::iter;
 /// The calls of one operation. Together they write all of its destination, or their failure keeps it from being read.
 pub(crate) type Calls<'g, B> = SmallVec<[Prepared<'g, B>; 1]>;
 
-/// What a rank has enqueued on its stream: the operations, and the copies after them. A copy before them is not listed: if it fails, the
-/// operation does that reads what it was to write.
+/// What a rank has enqueued on its stream: the operations, and the copies after them. The copies before them are not listed: if one fails,
+/// so does the operation that reads its result.
 pub(crate) type Submissions = SmallVec<[u64; 2]>;
 
 /// Operations in their order, each of them whole: a copy after an operation is here only beside all calls of that operation.

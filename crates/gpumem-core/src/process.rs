@@ -48,6 +48,11 @@ impl ProcessGuard {
         STATE.load(Ordering::Relaxed) == self.0
     }
 
+    /// Whether this is a child of the process that made this.
+    pub fn is_forked(self) -> bool {
+        forks() != self.0
+    }
+
     /// As [`is_valid`](Self::is_valid), as an error for `operation`.
     ///
     /// # Errors
@@ -60,8 +65,11 @@ impl ProcessGuard {
 
     #[cold]
     fn refusal(self, backend: &'static str, operation: &'static str) -> Error {
-        let forked = forks() != self.0;
-        Error::new(backend, operation, if forked { ErrorKind::ForkedChild } else { ErrorKind::Exiting })
+        Error::new(
+            backend,
+            operation,
+            if self.is_forked() { ErrorKind::ForkedChild } else { ErrorKind::Exiting },
+        )
     }
 }
 

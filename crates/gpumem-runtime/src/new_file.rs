@@ -1,6 +1,6 @@
 //! Files that are written, and seen when they are whole.
 
-use gpumem_core::{DataFile, Error, ErrorKind, FileError, FileFailure, Result, process::ProcessGuard};
+use gpumem_core::{DataFile, Error, FileError, FileFailure, Result, process::ProcessGuard};
 use std::{
     fs, mem,
     path::{Path, PathBuf},
@@ -48,7 +48,7 @@ impl NewFile {
         &self.file
     }
 
-    /// Returns [`ForkedChild`](ErrorKind::ForkedChild) in a child of the process that made it.
+    /// Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child of the process that made it.
     pub(crate) fn check_process(&self, operation: &'static str) -> Result<()> {
         self.origin.check("", operation)
     }
@@ -88,9 +88,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         let temporary = mem::take(&mut self.temporary);
-        let is_forked =
-            self.check_process("drop").is_err_and(|error| *error.kind() == ErrorKind::ForkedChild);
-        if !is_forked
+        if !self.origin.is_forked()
             && !temporary.as_os_str().is_empty()
             && let Err(why) = fs::remove_file(&temporary)
         {

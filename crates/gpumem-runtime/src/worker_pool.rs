@@ -4,7 +4,7 @@
 //! [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
 use crate::tuning::TUNING;
-use gpumem_core::{ErrorKind, process::ProcessGuard};
+use gpumem_core::process::ProcessGuard;
 use gpumem_memory::sync::{
     event_count::{EventCount, spin_until},
     threads::{Builder, Mutex, MutexGuard},
@@ -241,7 +241,7 @@ impl Drop for JobGuard<'_> {
         let shared = self.shared;
         // Forked in code of the caller's: no helper is there, and one that is not may hold the lock. While the process ends they are
         // there, and use memory of the caller's.
-        if self.origin.check("", "").is_err_and(|error| *error.kind() == ErrorKind::ForkedChild) {
+        if self.origin.is_forked() {
             return;
         }
         if spin_until(TUNING.spins, |looks| {

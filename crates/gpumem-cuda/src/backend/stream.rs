@@ -69,7 +69,6 @@ unsafe impl Stream<Cuda> for CudaStream {
         const OPERATION: &str = "cuMemPrefetchAsync";
         let device = &self.owner.device;
         managed::needs_concurrent_access(device, OPERATION)?;
-        self.refuse_captured(OPERATION)?;
         let place = managed::place(device, to);
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: the range lies in one live managed buffer, as the caller promises.

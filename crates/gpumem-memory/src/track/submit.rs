@@ -57,6 +57,19 @@ impl<B: Backend> Timeline<B> {
         submitted.submission
     }
 
+    /// Notes that work has failed after part of it had been enqueued: the contents of what it was to write are unknown.
+    /// A caller that has cancelled it knows.
+    #[cold]
+    pub fn note_torn(self: &Arc<Self>, operation: &'static str, accesses: &[Access<'_, B>], error: &Error) {
+        let is_kept = |access: &&Access<'_, B>| access.write && !access.is_scratch;
+        let written: SmallVec<[_; 4]> = accesses.iter().filter(is_kept).cloned().collect();
+        if !written.is_empty() && !matches!(error.kind(), ErrorKind::Cancelled) {
+            let poisoned = self.poison(operation, &written, error);
+            // Law 8: wait first, report after. In a callback later work is ordered after it all the same.
+            let _ = self.wait_host(poisoned);
+        }
+    }
+
     #[cold]
     fn make_borrowers_wait(&self, accesses: &[Access<'_, B>], submission: u64) -> Result<()> {
         accesses.iter().try_for_each(|access| access.memory.make_borrowers_wait(self, submission))
@@ -123,24 +136,10 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
             Err(error) => {
                 let error = timeline.wait_first(submission, error.in_operation(operation));
                 if calls.has_begun() {
-                    self.note_torn(&error);
+                    timeline.note_torn(operation, accesses, &error);
                 }
                 Err(error)
             }
-        }
-    }
-
-    /// Notes that the work has failed after part of it had been enqueued: the contents of what it was to write are unknown.
-    /// A caller that has cancelled it knows.
-    #[cold]
-    fn note_torn(&self, error: &Error) {
-        let Self { timeline, operation, accesses, .. } = *self;
-        let is_kept = |access: &&Access<'_, B>| access.write && !access.is_scratch;
-        let written: SmallVec<[_; 4]> = accesses.iter().filter(is_kept).cloned().collect();
-        if !written.is_empty() && !matches!(error.kind(), ErrorKind::Cancelled) {
-            let poisoned = timeline.poison(operation, &written, error);
-            // Law 8: wait first, report after. In a callback later work is ordered after it all the same.
-            let _ = timeline.wait_host(poisoned);
         }
     }
 

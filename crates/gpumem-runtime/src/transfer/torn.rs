@@ -7,8 +7,7 @@ use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, Space, process::s
 use gpumem_memory::track::{DeviceContext, Timeline};
 use std::sync::Arc;
 
-/// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A
-/// caller that has cancelled it knows.
+/// [`Timeline::note_torn`], for the destination of a transfer.
 #[cold]
 pub(crate) fn note_torn<B: Backend>(
     timeline: &Arc<Timeline<B>>,
@@ -16,11 +15,7 @@ pub(crate) fn note_torn<B: Backend>(
     destination: ArrayRef<'_, B>,
     error: &Error,
 ) {
-    if !matches!(error.kind(), ErrorKind::Cancelled) {
-        let poisoned = timeline.poison(operation, &[destination.access(true)], error);
-        // Law 8: wait first, report after. In a callback later work is ordered after it all the same.
-        let _ = timeline.wait_host(poisoned);
-    }
+    timeline.note_torn(operation, &[destination.access(true)], error);
 }
 
 /// Notes at its end that a destination is torn, if its transfer has failed or unwound by then.

@@ -19,9 +19,7 @@ fn function(name: &CStr) -> Option<*mut c_void> {
 
 fn capture_on(stream: &Stream) -> Option<impl FnOnce()> {
     let (begin, end) = (function(c"cuStreamBeginCapture_v2")?, function(c"cuStreamEndCapture")?);
-    let accesses: [gpumem::RawAccess<'_>; 0] = [];
-    // SAFETY: only the handle is taken, which the stream keeps.
-    let raw = unsafe { stream.raw_scope(&accesses, |parts| parts.stream.0) }.unwrap();
+    let raw = stream.raw_handle().unwrap().0;
     // SAFETY: the driver's functions have these types.
     let (begin, end) = unsafe {
         (

@@ -3,7 +3,7 @@
 use super::{One, Two, common::host};
 use gpumem_core::{CopyRegion, DriverDevice, ErrorKind, Result, Space, Stream as _};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
-use gpumem_kernel::{Kernel, KernelDef, WorkItemIds, config_for_items};
+use gpumem_kernel::{Kernel, KernelDef, Slice, WorkItemIds, config_for_items};
 use gpumem_runtime::{Completion, Device, DeviceArray, Event, RawAccess, Stream};
 use ndarray::{Ix1, s};
 use std::{
@@ -276,4 +276,26 @@ fn a_raw_scope_ends_with_its_first_failure() {
         is_told(stream.synchronize());
         stream.synchronize().expect("told once");
     }
+}
+
+/// Two parts of one array: the one that is poisoned is named, and not the first that lies in the same memory.
+#[test]
+fn the_argument_that_is_poisoned_is_named() {
+    // SAFETY: it writes nothing.
+    let reads = unsafe { KernelDef::<(Slice<u32>, Slice<u32>)>::new("reads") };
+    let device = host(HostOptions::new()).0;
+    let reads = reads.host_loop(|_, _| ()).load(&device).unwrap();
+    let mut bench = Bench::new(&device);
+    let half = bench.array.len() / 2;
+    let dims = config_for_items([1, 1, 1], [1, 1, 1]);
+    bench.bad.launch(&bench.stream, &dims, (&mut bench.array.slice_mut(s![half..]).unwrap(),)).unwrap();
+    is_told(bench.stream.synchronize());
+    let [good, poisoned] =
+        [bench.array.slice(s![..half]), bench.array.slice(s![half..])].map(|part| part.unwrap());
+    let error = reads.launch(&bench.stream, &dims, (&good, &poisoned)).unwrap_err();
+    assert!(error.is_poisoned() && error.argument() == Some(2), "{error}");
+    let error = reads.launch(&bench.stream, &dims, (&poisoned, &good)).unwrap_err();
+    assert!(error.is_poisoned() && error.argument() == Some(1), "{error}");
+    reads.launch(&bench.stream, &dims, (&good, &good)).unwrap();
+    bench.stream.synchronize().unwrap();
 }
