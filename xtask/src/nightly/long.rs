@@ -38,6 +38,7 @@ const RUNS: &[Run] = &[
         test: "random",
         arguments: &[],
     },
+    Run { variables: &[], package: "gpumem-macros", test: "compilers", arguments: &["--ignored"] },
     Run {
         variables: &[("GPUMEM_SEQUENCES", "10000")],
         package: "gpumem-collectives",
