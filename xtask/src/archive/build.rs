@@ -9,9 +9,9 @@ use std::{
     path::PathBuf,
 };
 
-/// Tests that need a checkout or cargo (`outside`, `headers`, `launcher`), that look at one set of features
+/// Tests that need a checkout or cargo (`headers`, `launcher`), that look at one set of features
 /// (`single_backend_is_zst`), or that run the examples on the host, which the examples themselves do.
-const STAY: &[&str] = &["downstream", "single_backend_is_zst", "examples", "headers", "launcher"];
+const STAY: &[&str] = &["single_backend_is_zst", "examples", "headers", "launcher"];
 /// Has features of the same names as the facade's.
 const FEATURED: [&str; 3] = ["gpumem", "gpumem-integration", "gpumem-bench"];
 

@@ -148,6 +148,10 @@ fn tests(workspace: &Workspace, options: &Options) -> Result<Summary> {
     code.extend(targets.flat_map(|name| ["--test", name]));
     let mut documentation = vec!["test", "--no-fail-fast", "--doc"];
     documentation.extend(&members);
+    if workspace.package("gpumem").is_some() {
+        // Its pages about operations of several ranks.
+        documentation.extend(["--features", "gpumem/collectives"]);
+    }
 
     let mut sum = Summary::default();
     let parts = [(Part::Code, code), (Part::Documentation, documentation)];
