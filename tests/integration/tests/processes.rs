@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use gpumem::{Device, DeviceArray, ErrorKind, PinnedArray, Result, Stream};
+use gpumem_core::process::ProcessGuard;
 use gpumem_integration::slow_fill;
 use gpumem_kernel::config_for_items;
+use host_double::{Double, DoubleOptions};
 use std::{
     cell::RefCell,
     process::Command,
@@ -232,6 +234,47 @@ fn no_scope_returns_to_a_thread_while_the_process_ends() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains("returned: false"), "{form}: {output:?}");
     }
+}
+
+/// A copy may be under way when a call after it is refused because the process ends: the caller does not get its memory back.
+#[test]
+fn no_copy_returns_to_a_thread_while_the_process_ends() {
+    static RETURNED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn at_exit() {
+        // After the library's own handler: registered before it.
+        std::thread::sleep(Duration::from_millis(500));
+        println!("returned: {}", RETURNED.load(Ordering::SeqCst));
+    }
+    let test = "no_copy_returns_to_a_thread_while_the_process_ends";
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: the handler uses only functions that work at exit.
+        unsafe { libc::atexit(at_exit) };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let options = DoubleOptions { is_direct: true, ..DoubleOptions::default() };
+            let raw = Double::open_with(&options).unwrap();
+            let device = gpumem_runtime::Device::<Double>::from_raw(raw.clone());
+            let array = device.to_device(&vec![7_u32; 1 << 20]).unwrap();
+            // Its stream waits for the copy, by an event after it.
+            let _loan = array.lend(&device.stream().unwrap()).unwrap();
+            let process = ProcessGuard::current();
+            raw.script().during("record", move || {
+                sender.send(()).unwrap();
+                while process.is_valid() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let mut host = ndarray::Array1::<u32>::zeros(1 << 20);
+            let _ = array.copy_to_host_into(&mut host);
+            RETURNED.store(true, Ordering::SeqCst);
+        });
+        receiver.recv().unwrap();
+        std::process::exit(0);
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", test, "--nocapture"]).env(CHILD, "copy").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("returned: false"), "{output:?}");
 }
 
 /// A program that does not know of the recording; one array is alive at its end.

@@ -173,10 +173,11 @@ impl<B: Backend> Timeline<B> {
         self.survives_faults
     }
 
-    /// The last submission index given out; 0 in a forked child, where none of that work can be waited for.
+    /// The last submission index given out; 0 in a forked child, whose memory that work does not use. While the process ends the work
+    /// goes on.
     pub fn last_submission(&self) -> u64 {
         // Acquire: the waits of that work have been noted.
-        if self.context.origin.is_valid() { self.given_out.load(Ordering::Acquire) } else { 0 }
+        if self.context.origin.is_forked() { 0 } else { self.given_out.load(Ordering::Acquire) }
     }
 
     /// The first submission that is not known to be done.

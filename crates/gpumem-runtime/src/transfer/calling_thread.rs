@@ -12,7 +12,7 @@ use super::{
     route::{ArrayCopy, BorrowedCopy, BorrowedRun},
     sides::HostSpan,
     state::{Progress, ProgressFn},
-    torn::{NoteTorn, note_written, unwound},
+    torn::{NoteTorn, check_release, note_written, unwound},
 };
 use crate::{device::Allocation, layout::CopyNest, tuning::TUNING};
 use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
@@ -128,8 +128,14 @@ fn direct<B: Backend>(copy: &BorrowedCopy<'_, B>, host: &HostSpan, nest: &CopyNe
             enqueue(timeline, sink, (&nest, &RegionLoop::new(&nest)), from, to, array_ref.memory.boundaries())
         }
     });
-    let submission =
-        outcome.as_ref().map_or_else(|_| timeline.last_submission(), |submitted| submitted.submission);
+    let submission = match &outcome {
+        Ok(submitted) => submitted.submission,
+        Err(_) => {
+            // The copy may have been enqueued before that failed.
+            check_release(&timeline.context, operation)?;
+            timeline.last_submission()
+        }
+    };
     let wait_outcome = timeline.wait_host(submission);
     if !wait_outcome.done {
         abort(operation, wait_outcome.result);
