@@ -345,6 +345,38 @@ fn a_child_may_leave_the_scope_that_it_was_forked_in() {
 }
 
 #[test]
+fn a_child_may_leave_the_map_of_chunks_that_it_was_forked_in() {
+    let device = Device::open("host").unwrap();
+    let from = vec![5_u32; LEN];
+    let rows = LEN / 8;
+    for turn in 0..8 {
+        let (mut to, mut pid, mut seen) = (vec![0_u32; LEN], 1, 0);
+        let mapped = device.map_chunks(&from, &mut to, Chunks::rows(rows), |_, _, array| {
+            if seen == turn {
+                // SAFETY: the child leaves the call, which is promised to work, and ends.
+                pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    // SAFETY: a child that hangs ends by a signal.
+                    unsafe { libc::alarm(20) };
+                }
+            }
+            seen += 1;
+            Ok(array)
+        });
+        if pid == 0 {
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!is_forked(mapped))) };
+        }
+        mapped.unwrap();
+        assert_eq!(to, from);
+        let mut status = 0;
+        // SAFETY: our own child, and a valid place for its status.
+        let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!((waited, status), (pid, 0), "turn {turn}: status {status:#x}");
+    }
+}
+
+#[test]
 fn a_child_may_leave_the_recording_that_it_was_forked_in() {
     let device = Device::open("host").unwrap();
     let stream = device.stream().unwrap();

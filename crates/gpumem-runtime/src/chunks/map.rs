@@ -6,13 +6,16 @@ use crate::{
     array::{destination::WriteBack, rows},
     transfer::{ArrayRef, abort},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, NotRecorded, Result};
+use gpumem_core::{
+    Backend, Element, Error, ErrorKind, LayoutError, NotRecorded, Result, process::ProcessGuard,
+};
 use gpumem_memory::{may_block, memory::check_outside_resource};
 use ndarray::Dimension;
 use std::{
+    io, mem,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::mpsc::{Receiver, sync_channel},
+    sync::mpsc::{Receiver, SendError, SyncSender, sync_channel},
     thread,
 };
 
@@ -70,38 +73,37 @@ impl<B: Backend> Device<B> {
         let mut output = output.destination();
         check_rows(&output, self, chunks.total)?;
         let (up, stream, down) = (chunks.stream.clone(), self.stream()?, self.stream()?);
-        // One chunk waits while another is downloaded and a third one is uploaded.
-        let (sender, receiver) = sync_channel(1);
-        let outcome = thread::scope(|scope| {
-            let drain = || drain(&mut output, receiver, &down, [&up, &stream]);
-            let named = thread::Builder::new().name("gpumem:chunks".to_owned());
-            let drained = named.spawn_scoped(scope, drain).map_err(|error| {
-                gpumem_core::tell!(error: %error, "there is no thread for downloads");
-                core.error(OPERATION, ErrorKind::Unsupported { what: "another thread" })
-            })?;
-            let worked = catch_unwind(AssertUnwindSafe(|| {
-                chunks.try_for_each(|chunk| {
-                    let (rows, array) = chunk.map_err(Some)?;
-                    let result = work(&stream, rows.clone(), array).map_err(Some)?;
-                    let ends = [&up, &stream].map(Stream::submission_index);
-                    // The error of the download is told below.
-                    sender.send((rows, result, ends)).map_err(|_| None)
-                })
-            }));
-            // This ends the other thread.
-            drop(sender);
-            let drained = drained.join().unwrap_or_else(|panic| resume_unwind(panic));
-            match worked {
-                // Chunks come in order, so what failed to download is before what was not enqueued.
-                Ok(worked) => {
-                    core.errors.first_of(drained, worked.or_else(|error| error.map_or(Ok(()), Err)))
-                }
-                Err(panic) => {
-                    drained.unwrap_or_else(|error| core.errors.push(error));
-                    resume_unwind(panic)
-                }
+        let drain = |chunks| drain(&mut output, chunks, &down, [&up, &stream]);
+        // SAFETY: it is dropped below, and what it borrows is older.
+        let drain = unsafe { Drain::spawn(core.origin, drain) }.map_err(|error| {
+            gpumem_core::tell!(error: %error, "there is no thread for downloads");
+            core.error(OPERATION, ErrorKind::Unsupported { what: "another thread" })
+        })?;
+        let worked = catch_unwind(AssertUnwindSafe(|| {
+            chunks.try_for_each(|chunk| {
+                let (rows, array) = chunk.map_err(Some)?;
+                let result = work(&stream, rows.clone(), array).map_err(Some)?;
+                // The work may have forked: nothing takes chunks in the child.
+                core.check_process(OPERATION).map_err(Some)?;
+                let ends = [&up, &stream].map(Stream::submission_index);
+                // The error of the download is told below.
+                drain.send((rows, result, ends)).map_err(|_| None)
+            })
+        }));
+        let drained =
+            drain.end().map_or(Ok(()), |drained| drained.unwrap_or_else(|panic| resume_unwind(panic)));
+        let outcome = match worked {
+            // Chunks come in order, so what failed to download is before what was not enqueued.
+            Ok(worked) => core.errors.first_of(drained, worked.or_else(|error| error.map_or(Ok(()), Err))),
+            Err(panic) => {
+                drained.unwrap_or_else(|error| core.errors.push(error));
+                resume_unwind(panic)
             }
-        });
+        };
+        if core.origin.is_forked() {
+            // The thread of the parent may have held what a wait here would lock.
+            return core.check_process(OPERATION);
+        }
         let ends = [&down, &stream, &up].map(Stream::timeline);
         if outcome.is_err() {
             // Failures of later chunks are left to a wait for the device.
@@ -136,6 +138,60 @@ fn check_rows<T: Element, D: Dimension, B: Backend>(
 
 /// A chunk that has been worked on, and the last submissions to the streams of the uploads and of the work by then.
 type Worked<T, D, B> = (Range<usize>, DeviceArray<T, D, B>, [u64; 2]);
+
+/// The thread that downloads, with what it borrows from its caller. Dropping it waits for the thread.
+struct Drain<T, R> {
+    sender: Option<SyncSender<T>>,
+    thread: Option<thread::JoinHandle<R>>,
+    origin: ProcessGuard,
+}
+
+impl<T, R> Drain<T, R> {
+    /// # Safety
+    /// The value is dropped, and what `drain` borrows outlives it.
+    unsafe fn spawn(origin: ProcessGuard, drain: impl FnOnce(Receiver<T>) -> R + Send) -> io::Result<Self>
+    where
+        T: Send,
+        R: Send,
+    {
+        // One chunk waits while another is downloaded and a third one is uploaded.
+        let (sender, receiver) = sync_channel(1);
+        let named = thread::Builder::new().name("gpumem:chunks".to_owned());
+        // SAFETY: the thread has ended when the value is gone (the caller).
+        let thread = unsafe { named.spawn_unchecked(move || drain(receiver)) }?;
+        Ok(Self { sender: Some(sender), thread: Some(thread), origin })
+    }
+
+    /// Passes a chunk on. An error: the thread has ended.
+    fn send(&self, chunk: T) -> Result<(), SendError<T>> {
+        match &self.sender {
+            Some(sender) => sender.send(chunk),
+            None => Err(SendError(chunk)),
+        }
+    }
+
+    /// Waits until all chunks have been downloaded. `None` in a forked child.
+    fn end(mut self) -> Option<thread::Result<R>> {
+        self.join()
+    }
+
+    /// Ends the thread, and waits for it. A forked child does not have it, and it may have held a lock of the channel.
+    fn join(&mut self) -> Option<thread::Result<R>> {
+        let (sender, thread) = (self.sender.take(), self.thread.take());
+        if self.origin.is_forked() {
+            mem::forget((sender, thread));
+            return None;
+        }
+        drop(sender);
+        thread.map(thread::JoinHandle::join)
+    }
+}
+
+impl<T, R> Drop for Drain<T, R> {
+    fn drop(&mut self) {
+        let _ = self.join();
+    }
+}
 
 /// Downloads chunks until the last one, or until one fails: when the next one begins, all before it have arrived.
 fn drain<T: Element, D: Dimension, B: Backend>(
