@@ -6,7 +6,7 @@ mod common;
 
 use common::packing_double;
 use gpumem::prelude::ArrayOps;
-use gpumem_core::{ErrorKind, LaunchConfig, Result};
+use gpumem_core::{ErrorKind, LaunchConfig, MemoryKind, Result};
 use gpumem_host::HostOptions;
 use gpumem_integration::{fill, of_constants};
 use gpumem_kernel::{In, InOut, Out, config_for_items};
@@ -117,4 +117,27 @@ fn nothing_is_enqueued_on_a_captured_stream() {
         place.device.synchronize().unwrap();
         assert_eq!(place.device.take_errors(), [], "{name}");
     }
+}
+
+/// Nothing may wait for it during the capture; afterwards all can.
+#[test]
+fn what_a_captured_stream_has_used_is_freed_after_the_capture() {
+    let (device, raw) = packing_double(HostOptions::new());
+    let driver = device.driver_memory();
+    device.set_memory_resource(MemoryKind::Device, driver.clone()).unwrap();
+    let stream = device.stream().unwrap();
+    // Others have the handle, and may capture the stream.
+    stream.raw_handle().unwrap();
+    let mut array = device.device_array::<u32, _>(LEN).unwrap();
+    let allocated = || driver.statistics().allocated;
+    let before = allocated();
+    stream.fill(&mut array, 4).unwrap();
+    raw.set_capturing(true);
+    drop(array);
+    device.flush().unwrap();
+    assert_eq!((device.pending_frees().0, allocated()), (1, before));
+    raw.set_capturing(false);
+    device.flush().unwrap();
+    assert_eq!((device.pending_frees().0, allocated()), (0, before - 4 * LEN));
+    assert_eq!(device.take_errors(), []);
 }

@@ -19,6 +19,7 @@ use super::{
     DeferredLimits,
     defer::is_deferred_everywhere,
     deferred_free::DeferredFree,
+    pending_accesses::Waited,
     resource::{MemoryStatistics, Trim},
 };
 use crate::{
@@ -367,13 +368,17 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
         if !wait && !uses.poll() {
             return FreeOutcome::InUse(ManuallyDrop::into_inner(item));
         }
-        if wait && !uses.wait() {
-            gpumem_core::tell!(error:
-                bytes = item.bytes(),
-                "memory, or a foreign stream, is leaked: its last use cannot be proven to be over"
-            );
-            note_lost(core, &item);
-            return FreeOutcome::Done(Ok(()));
+        match if wait { uses.wait() } else { Waited::Over } {
+            Waited::Over => {}
+            Waited::Refused => return FreeOutcome::InUse(ManuallyDrop::into_inner(item)),
+            Waited::Unproven => {
+                gpumem_core::tell!(error:
+                    bytes = item.bytes(),
+                    "memory, or a foreign stream, is leaked: its last use cannot be proven to be over"
+                );
+                note_lost(core, &item);
+                return FreeOutcome::Done(Ok(()));
+            }
         }
     }
     // From here on nothing uses it any more.

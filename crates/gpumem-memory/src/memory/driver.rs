@@ -3,7 +3,7 @@
 use super::resource::{
     MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, wrong_generation,
 };
-use crate::memory::DeviceCore;
+use crate::memory::{DeviceCore, pending_accesses::Waited};
 use gpumem_core::{
     AllocationRequest, Backend, DeviceBuffer as _, DriverDevice, Error, ErrorKind, MemoryKind, POISONED,
     Result,
@@ -131,7 +131,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             return Ok(());
         }
         self.stats.forget(block.bytes());
-        if !block.uses().is_over() && !block.uses().wait() {
+        if !block.uses().is_over() && block.uses().wait() != Waited::Over {
             gpumem_core::tell!(error:
                 bytes = block.bytes(),
                 "memory is leaked: its last use cannot be proven to be over"

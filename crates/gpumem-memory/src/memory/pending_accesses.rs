@@ -1,6 +1,6 @@
 //! Work that may still be using memory.
 
-use crate::track::Timeline;
+use crate::track::{Timeline, is_refused};
 use gpumem_core::Backend;
 use std::{fmt, mem, slice, sync::Arc};
 
@@ -9,6 +9,16 @@ type Use<B> = (Arc<Timeline<B>>, u64);
 
 /// Work that may still be using memory: one position for each stream. It keeps no memory alive.
 pub struct PendingAccesses<B: Backend>(Uses<B>);
+
+/// What a wait for all uses of some memory has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    Over,
+    /// Nothing can wait now: another library captures a stream, or this is a callback. A later wait may.
+    Refused,
+    /// Nothing proves that they are over: the memory must not be used again.
+    Unproven,
+}
 
 /// Nearly always none, and hardly ever more than one: every allocation moves and drops blocks, which must be cheaper
 /// than a vector.
@@ -159,10 +169,16 @@ impl<B: Backend> PendingAccesses<B> {
         })
     }
 
-    /// Waits for all of them. Whether it is proven that they are over; if not, the memory must not be used again.
-    #[must_use]
-    pub fn wait(&self) -> bool {
-        self.iter().all(|(timeline, submission)| timeline.wait_host(*submission).done)
+    /// Waits for all of them.
+    pub fn wait(&self) -> Waited {
+        let unproven = |(timeline, submission): &Use<B>| {
+            let outcome = timeline.wait_host(*submission);
+            (!outcome.done).then(|| match outcome.result {
+                Err(error) if is_refused(&error) => Waited::Refused,
+                _ => Waited::Unproven,
+            })
+        };
+        self.iter().find_map(unproven).unwrap_or(Waited::Over)
     }
 
     /// The streams, by number.

@@ -288,6 +288,11 @@ impl<B: Backend> Timeline<B> {
     }
 }
 
+/// Whether an error says that nothing can wait here and now, where a later wait can: beside a capture of another library, or in a callback.
+pub(crate) fn is_refused(error: &Error) -> bool {
+    is_unsupported(error) || matches!(error.kind(), ErrorKind::BlockingInCallback)
+}
+
 pub(super) fn is_unsupported(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unsupported { .. })
 }

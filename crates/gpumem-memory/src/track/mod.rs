@@ -34,6 +34,7 @@ pub use context::{DeviceContext, ErrorQueue, is_same_device};
 pub use counters::{Counters, DeviceCounters};
 pub use events::RecordedEvent;
 pub use gate::{Admitted, Work, refuse_overlap};
+pub(crate) use host_wait::is_refused;
 pub use host_wait::{Span, WaitOutcome};
 pub use recording::{Calls, Command, Program, RecordedLaunch, Recording, Sink};
 pub use submit::{LentStream, Submitted};

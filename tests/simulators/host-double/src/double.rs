@@ -267,6 +267,17 @@ fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
 }
 
 impl DoubleStream {
+    /// As a driver, which waits for no stream that is captured.
+    fn refuse_captured(&self, operation: &'static str) -> Result<()> {
+        self.call(operation)?;
+        match self.is_capturing()? {
+            true => {
+                Err(Error::new(NAME, operation, ErrorKind::Unsupported { what: "waiting for a capture" }))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Whether the call is captured, and not done.
     fn captured(&self, call: impl FnOnce() -> Call) -> bool {
         let mut capture = self.capture.lock();
@@ -439,8 +450,6 @@ unsafe impl DriverDevice<Double> for DoubleDevice {
 // SAFETY: the host backend does the work, and promises it.
 unsafe impl Stream<Double> for DoubleStream {
     forward! {
-        fn synchronize() -> Result<()>, after "synchronize a stream";
-        fn query() -> Result<bool>, after "query a stream";
         fn raw() -> RawStream;
     }
 
@@ -448,6 +457,16 @@ unsafe impl Stream<Double> for DoubleStream {
         unsafe fn prefetch(address: u64, bytes: usize, to: Location) -> Result<()>, after "prefetch";
         unsafe fn enqueue_future(future: HostFuture) -> Result<()>, after "enqueue_future";
         unsafe fn poison(torn: &[MemoryUse], failure: &Arc<Failure>) -> Result<()>;
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.refuse_captured("synchronize a stream")?;
+        self.host().synchronize()
+    }
+
+    fn query(&self) -> Result<bool> {
+        self.refuse_captured("query a stream")?;
+        self.host().query()
     }
 
     unsafe fn fill(&self, fill: &Fill) -> Result<()> {

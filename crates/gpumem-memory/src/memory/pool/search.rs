@@ -1,7 +1,10 @@
 //! Serves requests that the free lists cannot serve at once.
 
 use super::{CachedBlock, FreeBlock, MemoryBlock, MemoryRequest, Pool, turns::Turn};
-use crate::{blocking::may_block, memory::pending_accesses::PendingAccesses};
+use crate::{
+    blocking::may_block,
+    memory::pending_accesses::{PendingAccesses, Waited},
+};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, Result};
 
 impl<B: Backend> Pool<B> {
@@ -96,7 +99,7 @@ impl<B: Backend> Pool<B> {
             let mut state = self.lock_gathered();
             (state.owner, state.take_in_flight(bytes, align)?)
         };
-        if !uses.wait() {
+        if uses.wait() != Waited::Over {
             // The host has waited without the lock; the pool may have forgotten the block, which its owner tells.
             self.state.lock().free(owner, place, uses);
             return None;
