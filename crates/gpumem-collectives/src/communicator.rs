@@ -4,6 +4,7 @@ use crate::{CollectiveError, CollectiveRecord, CommunicatorId, Options, choose, 
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use gpumem_runtime::{Device, Stream, internal::may_block};
 use std::{
+    any::TypeId,
     fmt,
     panic::{RefUnwindSafe, UnwindSafe},
     sync::Arc,
@@ -304,6 +305,11 @@ impl<B: Backend> Communicator<B> {
     /// The engine; not in a forked child, where its locks may never be free again.
     pub(crate) fn engine(&self, operation: &'static str) -> Result<&dyn Engine<B>> {
         self.handle.engine(operation)
+    }
+
+    /// The type of the engine, whose ranks can be called together.
+    pub(crate) fn engine_type(&self) -> TypeId {
+        self.handle.engine.as_any().type_id()
     }
 
     /// The rank's part, for a graph that needs it.

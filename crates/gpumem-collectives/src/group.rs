@@ -8,7 +8,7 @@ use crate::{
     engine::RankCalls,
     pack::{Destination, Unpack},
 };
-use gpumem_core::{Backend, NotRecorded, Result};
+use gpumem_core::{Backend, ErrorKind, NotRecorded, Result};
 use gpumem_runtime::{Stream, internal::Key};
 use smallvec::smallvec;
 use std::{fmt, sync::Arc};
@@ -128,6 +128,16 @@ impl<B: Backend> Communicator<B> {
         ranks: &[(&Self, &Stream<B>)],
         body: impl FnOnce(&mut [Operations<'g, '_, B>]) -> Result<R>,
     ) -> Result<(R, Vec<Submissions>)> {
+        if let [(first, _), others @ ..] = ranks {
+            let engine = first.engine_type();
+            if let Some((other, _)) = others.iter().find(|(other, _)| other.engine_type() != engine) {
+                let why = "the ranks belong to different engines";
+                return Err(other
+                    .device()
+                    .core_by(crate::KEY)
+                    .error("group_all", ErrorKind::InvalidArgument { why }));
+            }
+        }
         // Before the body: it packs arrays.
         ranks.iter().try_for_each(|(_, stream)| {
             refuse_recording("group_all", stream.device(), NotRecorded::SeveralRanks)

@@ -101,7 +101,7 @@ fn exchange<B: Backend>(
             })
             .collect();
         // Together: one thread with several ranks would wait for itself.
-        enqueue_locked(&together, device_orders)?;
+        enqueue_locked(&together, device_orders)?.into_iter().try_for_each(|outcome| outcome.map(drop))?;
     }
     // Each rank notes its own failure, even if an earlier one has failed.
     let compared: Vec<Result<()>> = exchanges.iter_mut().map(Exchange::finish).collect();

@@ -49,9 +49,9 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<'_, B>]) -> Result<u64> {
         let enqueued =
-            enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }]);
+            enqueue::enqueue_one(OwnCalls { link: &self.0, stream, operation, calls, counts: true });
         report::tell();
-        enqueued.map(|submissions| submissions[0])
+        enqueued
     }
 
     fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Vec<Result<u64>> {
@@ -65,11 +65,10 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
             let core = self.0.device.core_by(crate::KEY);
             return vec![Err(core.error("group_all", ErrorKind::InvalidArgument { why })); parts.len()];
         };
-        // The library takes all of them or none.
         let enqueued = enqueue::enqueue(&own);
         report::tell();
         match enqueued {
-            Ok(submissions) => submissions.into_iter().map(Ok).collect(),
+            Ok(outcomes) => outcomes.into_vec(),
             Err(error) => vec![Err(error); parts.len()],
         }
     }

@@ -27,7 +27,7 @@ use std::{
 };
 
 /// The submission of each rank.
-type Submissions = SmallVec<[u64; 1]>;
+type Outcomes = SmallVec<[Result<u64>; 1]>;
 
 /// The operations of one rank.
 pub(super) struct OwnCalls<'a, B: Backend> {
@@ -58,7 +58,7 @@ struct ReadyRank<'a, B: Backend> {
 
 /// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
 /// none waits for another one of this thread. Returns the submission of each.
-pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<Submissions> {
+pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<Outcomes> {
     if let [own] = parts
         && !own.link.options.check
     {
@@ -72,7 +72,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<Submissio
         let _order = own.link.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Held to the end of the call: no operation of another communicator comes between the wait and the note.
         let mut last = own.link.device_order.as_ref().map(|device_order| device_order.begin());
-        return own.enqueue(last.as_deref_mut()).map(|submission| smallvec![submission]);
+        return own.enqueue(last.as_deref_mut()).map(|submission| smallvec![Ok(submission)]);
     }
     parts.iter().try_for_each(OwnCalls::check)?;
     if parts.len() > 1 {
@@ -86,15 +86,28 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<Submissio
     let mut check =
         prepared.inspect_err(|error| parts.iter().for_each(|own| own.link.give_up(&error.to_string())))?;
     let enqueued = enqueue_together(parts, &mut check);
-    if enqueued.is_ok() {
+    if failure(&enqueued).is_none() {
         check.keep();
     }
     enqueued
 }
 
+/// As [`enqueue`], for one rank.
+pub(super) fn enqueue_one<B: Backend>(own: OwnCalls<'_, B>) -> Result<u64> {
+    enqueue(&[own])?.into_iter().collect::<Result<SmallVec<[u64; 1]>>>().map(|submissions| submissions[0])
+}
+
+/// The first failure of any rank.
+fn failure(enqueued: &Result<Outcomes>) -> Option<&Error> {
+    match enqueued {
+        Ok(outcomes) => outcomes.iter().find_map(|outcome| outcome.as_ref().err()),
+        Err(error) => Some(error),
+    }
+}
+
 /// As [`enqueue`], for several ranks, or for one that compares what it calls. Takes the locks of the links: nothing is allocated under
 /// them from the device, and no array is dropped.
-fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_, B>) -> Result<Submissions> {
+fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_, B>) -> Result<Outcomes> {
     // Two threads with several ranks each take the locks in one order.
     let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -118,7 +131,7 @@ fn enqueue_together<B: Backend>(parts: &[OwnCalls<'_, B>], check: &mut Check<'_,
 pub(super) fn enqueue_locked<B: Backend>(
     parts: &[OwnCalls<'_, B>],
     device_orders: &mut DeviceOrders<'_, B>,
-) -> Result<Submissions> {
+) -> Result<Outcomes> {
     let accesses: SmallVec<[Accesses<'_, B>; 1]> = parts.iter().map(OwnCalls::accesses).collect();
     let mut waiting = SmallVec::<[WaitingRank<'_, B>; 1]>::with_capacity(parts.len());
     for (own, accesses) in parts.iter().zip(&accesses) {
@@ -147,26 +160,22 @@ pub(super) fn enqueue_locked<B: Backend>(
     }
     compare(&begun)?;
     let called = call(&begun);
-    let (mut ended, mut long) = (Ok(Submissions::new()), SmallVec::<[&Arc<Link<B>>; 1]>::new());
-    for ready in begun {
+    let mut long = SmallVec::<[&Arc<Link<B>>; 1]>::new();
+    // Each by itself: what the library was called for takes place on one rank, whatever comes after the call on another one.
+    let ended = begun.into_iter().map(|ready| {
         let own = ready.waiting.own;
         let device_order = own.link.device_order.as_ref().map(Arc::as_ptr);
-        match ready.end(&called) {
-            Ok((submission, are_many)) => {
-                long.extend(are_many.then_some(own.link));
-                if let Ok(ended) = &mut ended {
-                    ended.push(submission);
-                }
-                if let Some((_, last)) = device_orders.iter_mut().find(|(of, _)| Some(*of) == device_order) {
-                    device_order::note(last, own.link.communicator, own.stream, submission);
-                }
-            }
-            Err(error) => ended = Err(error),
+        let (submission, are_many) = ready.end(&called)?;
+        long.extend(are_many.then_some(own.link));
+        if let Some((_, last)) = device_orders.iter_mut().find(|(of, _)| Some(*of) == device_order) {
+            device_order::note(last, own.link.communicator, own.stream, submission);
         }
-    }
+        Ok(submission)
+    });
+    let ended = ended.collect();
     // Once no call is to be ended any more: the driver may let this thread wait.
     long.into_iter().for_each(Link::ask);
-    ended
+    Ok(ended)
 }
 
 /// Compares what the ranks are about to call with what the other ranks of the process have called. If it does not fit, the library is not
@@ -325,10 +334,10 @@ impl<B: Backend> Link<B> {
     }
 
     /// Ends the communicator if its ranks have agreed on a call that this one has not made: they would meet its next one.
-    fn conclude(self: &Arc<Self>, enqueued: &Result<Submissions>) {
+    fn conclude(self: &Arc<Self>, enqueued: &Result<Outcomes>) {
         let mut state = self.lock();
         if mem::take(&mut state.has_agreed)
-            && let Err(error) = enqueued
+            && let Some(error) = failure(enqueued)
         {
             // Reported once this thread has no lock.
             self.revoke_locked(&mut state, self.lost(&error.to_string()));

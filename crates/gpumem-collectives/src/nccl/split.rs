@@ -86,7 +86,7 @@ fn find_part<B: Backend>(link: &Arc<Link<B>>, said: SplitKey) -> Result<Option<P
 fn all_gather<B: Backend>(link: &Arc<Link<B>>, own: &[u8]) -> Result<Vec<u8>> {
     let mut buffers = link.buffers(own)?;
     let (stream, calls) = (&buffers.stream, [buffers.gather(Kind::Split)]);
-    enqueue::enqueue(&[OwnCalls { link, stream, operation: OPERATION, calls: &calls, counts: false }])?;
+    enqueue::enqueue_one(OwnCalls { link, stream, operation: OPERATION, calls: &calls, counts: false })?;
     buffers.read().map_err(|error| error.in_operation(OPERATION))
 }
 

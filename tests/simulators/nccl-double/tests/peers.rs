@@ -9,8 +9,9 @@ use gpumem_collectives::{
     CollectiveCause, CollectiveError, Communicator, CommunicatorId, InPlace, Max, Options, Sum,
 };
 use gpumem_core::{ErrorKind, Result};
+use gpumem_host::HostOptions;
 use gpumem_runtime::DeviceArray;
-use host_double::Trouble;
+use host_double::{Double, DoubleOptions, Trouble};
 use ndarray::{Ix1, s};
 use std::{thread, time::Duration};
 
@@ -356,4 +357,55 @@ fn a_group_has_its_sends_apart_from_what_consists_of_sends() {
         threads.into_iter().map(|thread| thread.join().unwrap()).last()
     });
     assert_eq!(found, Some((vec![0, 1], vec![10])));
+}
+
+/// What comes after the library's call on one rank says nothing about another one.
+#[test]
+fn a_rank_gets_its_results_where_another_of_the_same_thread_fails() {
+    let alone = || {
+        let (comm, stream) = apart(1).remove(0);
+        comm.on(&stream).barrier().unwrap();
+        (comm, stream)
+    };
+    let mut checked = 0;
+    for call in 0.. {
+        let [(a, on_a), (b, on_b)] = [alone(), alone()];
+        let mut x = on_a.to_device(&[1, 2]).unwrap();
+        // The borrower waits for the operation, once the library has been called.
+        let _loan = x.lend(&a.device().stream().unwrap()).unwrap();
+        let (y, mut z) = (on_b.to_device(&[3, 4]).unwrap(), on_b.to_device(&[0; 4]).unwrap());
+        let mut places = z.slice_mut(s![..;2]).unwrap();
+        let script = raw(a.device()).script();
+        script.begin(Some((call, Trouble::Refuse)));
+        let grouped = Comm::group_all(&[(&a, &on_a), (&b, &on_b)], |groups| {
+            groups[0].all_reduce(InPlace, &mut x, Sum)?;
+            groups[1].all_reduce(&y, &mut places, Sum)
+        });
+        let struck = script.struck();
+        script.begin(None);
+        if struck.is_none() {
+            grouped.unwrap();
+            break;
+        }
+        if grouped.is_err() && b.recent().len() == 2 {
+            checked += 1;
+            assert_eq!(places.copy_to_host().unwrap().to_vec(), [3, 4], "call {call}: {struck:?}");
+        }
+    }
+    assert!(checked > 0);
+}
+
+#[test]
+fn ranks_of_different_engines_are_not_called_together() {
+    let (comm, stream) = apart(1).remove(0);
+    let options = DoubleOptions { host: HostOptions::new().workers(2), ..DoubleOptions::default() };
+    let device = Device::from_raw(Double::open_with(&options).unwrap());
+    let local = Comm::join(&device, &CommunicatorId::new(), 0, 1, &late()).unwrap();
+    let on_local = device.stream().unwrap();
+    let ends = [(&comm, &stream), (&local, &on_local)];
+    for ends in [ends, [ends[1], ends[0]]] {
+        let called = Comm::group_all(&ends, |groups| groups.iter_mut().try_for_each(|group| group.barrier()));
+        assert!(matches!(called.unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
+        ends.iter().for_each(|(comm, stream)| comm.on(stream).barrier().unwrap());
+    }
 }
