@@ -241,8 +241,11 @@ impl Field {
         let own = Layout::packed(&self.shape, self.dtype.size(), Order::C).map_err(raise_layout)?;
         let shape = [records.shape(), own.shape()].concat();
         let strides = [records.strides(), own.strides()].concat();
+        // NumPy's types can be changed after they are made, to any offset.
+        let too_large = || LayoutError::TooLarge { shape: shape.clone(), item: self.dtype.size() };
+        let offset = records.offset().checked_add(self.offset).ok_or_else(too_large);
         Layout::strided(&shape, &strides, self.dtype.size())
-            .and_then(|layout| layout.with_offset(records.offset() + self.offset))
+            .and_then(|layout| layout.with_offset(offset?))
             .map_err(raise_layout)
     }
 }

@@ -213,7 +213,9 @@ fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArr
     let (says, dtype) = read(obj)?;
     let (elements, read_only) = with_type!(says.typestr, {
         let described = Described { says, _owner: obj.clone().unbind().into() };
-        dtype::adopt::<T>(device.as_cuda_array::<T, IxDyn, _>(described).map_err(raise)?)
+        // It may record an event, for which a full queue has no room until another thread of Python's goes on.
+        let imported = obj.py().detach(|| device.as_cuda_array::<T, IxDyn, _>(described));
+        dtype::adopt::<T>(imported.map_err(raise)?)
     })?;
     // An array over memory of another object has taken it from there.
     let from = obj.cast::<DeviceNDArray>().ok().and_then(|array| array.get().owner(obj.py()));
@@ -419,7 +421,9 @@ pub(crate) fn from_dlpack(
     let tensor = deleted_before_the_end(open(&capsule)?);
     let element = tensor.element().map_err(raise_descriptor)?;
     let (elements, read_only) = with_type!(element, {
-        dtype::adopt::<T>(device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()).map_err(raise)?)
+        // As in `take`.
+        let imported = py.detach(|| device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()));
+        dtype::adopt::<T>(imported.map_err(raise)?)
     })?;
     Ok(DeviceNDArray::adopted(elements, DType::plain(element), read_only, py.None()))
 }
