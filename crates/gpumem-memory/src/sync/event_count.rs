@@ -4,6 +4,7 @@ use super::{
     AtomicUsize, Ordering, fence, spin_loop,
     threads::{Condvar, Mutex, MutexGuard},
 };
+use gpumem_core::process::ProcessGuard;
 use std::{sync::PoisonError, time::Duration};
 
 /// Wakes sleeping threads, and costs almost nothing while none sleeps. The condition is kept elsewhere, in atomics or
@@ -11,11 +12,20 @@ use std::{sync::PoisonError, time::Duration};
 ///
 /// The lock and the condition variable are those of `std`: they wake all sleepers of `notify_all` at once, where others wake
 /// one after the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventCount {
     sleepers: AtomicUsize,
     lock: Mutex<()>,
     changed: Condvar,
+    /// The process whose threads sleep. A forked child has none of them, and one may have held the lock.
+    origin: ProcessGuard,
+}
+
+impl Default for EventCount {
+    fn default() -> Self {
+        let (sleepers, lock, changed) = Default::default();
+        Self { sleepers, lock, changed, origin: ProcessGuard::current() }
+    }
 }
 
 impl EventCount {
@@ -37,7 +47,7 @@ impl EventCount {
         // With the one in `wait_for`: either this thread sees the sleeper, or the sleeper sees that the
         // condition holds.
         fence(Ordering::SeqCst);
-        let has_sleepers = self.sleepers.load(Ordering::Relaxed) > 0;
+        let has_sleepers = self.sleepers.load(Ordering::Relaxed) > 0 && !self.origin.is_forked();
         if has_sleepers {
             // A thread that found the condition false holds the lock until it can be woken.
             drop(self.lock());

@@ -118,6 +118,11 @@ impl<'a, B: Backend> TransferState<'a, B> {
             Some(progress) => submit(&mut || self.report_progress(&mut reported, progress)),
             None => self.device.raw().with_current(&mut || submit(&mut || ())),
         });
+        // The progress function may have forked. The helpers are the parent's, and one may have held a lock.
+        let core = self.device.core();
+        if core.origin.is_forked() {
+            return core.check_process(self.operation).map(|()| 0);
+        }
         self.device.0.staging.workers().tell_refusal();
         if reported < self.total
             && self.failure.lock().is_none()
@@ -148,12 +153,14 @@ impl<'a, B: Backend> TransferState<'a, B> {
         if done > *reported {
             *reported = done;
             let core = self.device.core();
-            match progress(Progress { done, total: self.total }) {
-                ControlFlow::Break(()) => self.fail(core.error(self.operation, ErrorKind::Cancelled)),
-                // The function may have forked: the helpers are the parent's.
-                ControlFlow::Continue(()) => {
-                    let _ = core.check_process(self.operation).map_err(|error| self.fail(error));
-                }
+            let outcome = match progress(Progress { done, total: self.total }) {
+                ControlFlow::Break(()) => Err(core.error(self.operation, ErrorKind::Cancelled)),
+                ControlFlow::Continue(()) => core.check_process(self.operation),
+            };
+            match outcome {
+                _ if core.origin.is_forked() => self.end(),
+                Ok(()) => {}
+                Err(error) => self.fail(error),
             }
         }
     }
