@@ -1,25 +1,26 @@
 //! The threads that groups run on.
 
 use crate::simt::group_batch::Batch;
-use gpumem_core::{HostFunction, NonBlockingContext, process::PerProcess};
-use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
+use gpumem_core::{NonBlockingContext, process::PerProcess};
+use gpumem_runtime::internal::WorkerPool;
 use std::{
+    any::Any,
     ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Mutex, PoisonError,
+        LazyLock, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
 };
 
-/// Our own, because rayon's global pool panics where the system has no threads for it. A forked child has none of its parent's
-/// threads, and would wait for them for ever.
-static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new(|| {
-    ThreadPoolBuilder::new()
-        .thread_name(|index| format!("gpumem-simt-{index}"))
-        .stack_size(HostFunction::STACK_BYTES)
-        .build()
-        .ok()
-});
+/// One for all devices. No thread of it runs anything but groups, and no launch waits for a thread that has not come: other launches may
+/// have all of them, for as long as they like. A forked child has none of its parent's threads.
+static POOL: PerProcess<WorkerPool> = PerProcess::new(|| WorkerPool::new("gpumem:simt"));
+
+/// The threads that run groups at most.
+static THREADS: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, std::num::NonZero::get));
 
 /// Parts of a launch for each thread: enough that threads which are late are made up for.
 const PARTS: u64 = 8;
@@ -33,18 +34,25 @@ pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), 
     if rest.is_empty() {
         return Ok(());
     }
-    let pool = POOL.get().as_ref();
-    let threads = pool.map_or(1, ThreadPool::current_num_threads);
-    // A worker of the user's own pool would run other jobs of that while it waits, in the middle of the kernel.
-    let is_worker = rayon::current_thread_index().is_some();
-    let (Some(pool), 2.., false) = (pool, threads, is_worker) else { return part(&mut Batch::all(rest)) };
+    let threads = *THREADS;
+    if threads < 2 {
+        return part(&mut Batch::all(rest));
+    }
     let parts = Parts::of(rest, PARTS * threads as u64);
-    let others = (threads - 1).min(parts.count as usize - 1);
+    let helpers = (threads - 1).min(parts.count as usize - 1);
     // A body may wait for a device on the other threads as little as on this one.
     let context = NonBlockingContext::current();
     let part = |batch: &mut Batch| NonBlockingContext::run(context, || part(batch));
-    pool.in_place_scope(|scope| parts.share(scope, others, &part));
-    parts.fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, fault)| Err(fault))
+    let help = || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| parts.run(&part))) {
+            parts.stop();
+            *lock(&parts.panic) = Some(panic);
+        }
+    };
+    let pool = POOL.get();
+    pool.broadcast(helpers, &help, || parts.run(&part));
+    pool.tell_refusal();
+    parts.outcome()
 }
 
 /// Parts of the work, which threads take one after the other.
@@ -54,12 +62,14 @@ struct Parts<E> {
     next: AtomicU64,
     /// The first part that has a fault. Those before it have been taken before it, so that none of them is left out.
     fault: Mutex<Option<(u64, E)>>,
+    /// What a thread that helps has panicked with: its part is not done.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl<E: Send> Parts<E> {
     fn of(groups: Range<u64>, most: u64) -> Self {
         let count = most.min(groups.end - groups.start);
-        Self { groups, count, next: AtomicU64::new(0), fault: Mutex::new(None) }
+        Self { groups, count, next: AtomicU64::new(0), fault: Mutex::default(), panic: Mutex::default() }
     }
 
     /// Where a part begins.
@@ -74,40 +84,42 @@ impl<E: Send> Parts<E> {
         (index < self.count).then(|| (index, self.start(index)..self.start(index + 1)))
     }
 
-    /// Runs parts on this thread and on that many others. Each that is woken wakes half of those that are left, because a
-    /// thread takes its time to wake another.
-    fn share<'s>(
-        &'s self,
-        scope: &Scope<'s>,
-        mut others: usize,
-        part: &'s (impl Fn(&mut Batch) -> Result<(), E> + Sync),
-    ) {
-        while others > 0 && self.next.load(Ordering::Relaxed) < self.count {
-            let half = others.div_ceil(2);
-            scope.spawn(move |scope| self.share(scope, half - 1, part));
-            others -= half;
-        }
+    /// Runs parts on this thread.
+    fn run(&self, part: &(impl Fn(&mut Batch) -> Result<(), E> + Sync)) {
         while let Some((index, groups)) = self.take() {
             if let Err(fault) = part(&mut Batch::all(groups)) {
-                // No more parts for anybody.
-                self.next.store(self.count, Ordering::Relaxed);
-                let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+                self.stop();
+                let mut first = lock(&self.fault);
                 if first.as_ref().is_none_or(|(before, _)| index < *before) {
                     *first = Some((index, fault));
                 }
             }
         }
     }
+
+    /// No thread takes another part.
+    fn stop(&self) {
+        self.next.store(self.count, Ordering::Relaxed);
+    }
+
+    /// The fault of the first part that has one, when all threads are done. A panic of a thread goes on in this one.
+    fn outcome(self) -> Result<(), E> {
+        if let Some(panic) = lock(&self.panic).take() {
+            resume_unwind(panic);
+        }
+        lock(&self.fault).take().map_or(Ok(()), |(_, fault)| Err(fault))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::{
-        sync::{
-            Arc,
-            atomic::{AtomicBool, AtomicU32},
-        },
+        sync::atomic::{AtomicBool, AtomicU32},
         thread,
         time::Duration,
     };
@@ -133,28 +145,56 @@ mod tests {
         }
     }
 
-    /// The only worker of a user's pool would run that job while it waits.
+    /// Launches that have all threads of the pool, and wait for one that comes later.
     #[test]
-    #[cfg_attr(miri, ignore = "Miri does not know rayon's threads")]
-    fn jobs_of_the_users_pool_run_outside_of_a_kernel() {
-        let (is_inside, ran_inside) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
-        let (looks, found) = (is_inside.clone(), ran_inside.clone());
-        let users = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        users.install(|| {
-            rayon::spawn(move || found.store(looks.load(Ordering::Relaxed), Ordering::Relaxed));
-            let own = thread::current().id();
-            let outcome: Result<(), ()> = run(100, |batch| {
-                // Others take longer, and are waited for.
-                let is_own = thread::current().id() == own;
-                batch.for_each(|_| if is_own { dwell() } else { thread::sleep(Duration::from_millis(5)) });
+    fn no_launch_waits_for_the_groups_of_others() {
+        let (inside, may_end) = (AtomicU32::new(0), AtomicBool::new(false));
+        let hold = || {
+            let outcome: Result<(), ()> = run(1000, |batch| {
+                for _ in batch {
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    while !may_end.load(Ordering::SeqCst) {
+                        dwell();
+                    }
+                }
                 Ok(())
             });
             assert_eq!(outcome, Ok(()));
-            is_inside.store(false, Ordering::Relaxed);
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(hold);
+            }
+            while inside.load(Ordering::SeqCst) < 3 {
+                dwell();
+            }
+            let ran = AtomicU32::new(0);
+            let outcome: Result<(), ()> = run(100, |batch| {
+                for _ in batch {
+                    dwell();
+                    ran.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok(())
+            });
+            assert_eq!((outcome, ran.into_inner()), (Ok(()), 100));
+            may_end.store(true, Ordering::SeqCst);
         });
-        // Waits for the job.
-        drop(users);
-        assert!(!ran_inside.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_panic_of_any_thread_is_one_of_the_launch() {
+        for at in [0, 50, 99] {
+            let ended = catch_unwind(|| {
+                run(100, |batch| {
+                    for number in batch {
+                        dwell();
+                        assert_ne!(number, at, "on purpose");
+                    }
+                    Ok::<(), ()>(())
+                })
+            });
+            assert!(ended.is_err(), "{at}");
+        }
     }
 
     #[test]
