@@ -228,6 +228,14 @@ impl Queue {
             }
     }
 
+    /// One step for a query: on a device with workers, none that they can do.
+    fn force_or_poll(self: &Arc<Self>, submission: u64) -> bool {
+        match self.engine.has_workers() {
+            true => self.poll(submission),
+            false => self.engine.force(self, Self::force_or_poll),
+        }
+    }
+
     /// Whether what the stream waits for in the end is a future that waits to be woken.
     pub(super) fn waits_for_future(self: &Arc<Self>) -> bool {
         let mut needed = Arc::clone(self);
@@ -270,8 +278,8 @@ impl Engine {
     }
 
     /// One step for a thread that waits for `target`. `false` if other threads are at it, so that nothing can be
-    /// done.
-    pub(crate) fn force(&self, target: &Arc<Queue>) -> bool {
+    /// done. `go_on` does one on another device, if that is what all waits for.
+    pub(crate) fn force(&self, target: &Arc<Queue>, go_on: fn(&Arc<Queue>, u64) -> bool) -> bool {
         let Some(adversary) = self.adversary() else { return false };
         // The stream that everything in between waits for. One of another device is that device's affair.
         let mut needed = Arc::clone(target);
@@ -291,7 +299,7 @@ impl Engine {
                 piece.run();
                 true
             }
-            (None, Some(mark)) => mark.queue.help(mark.submission),
+            (None, Some(mark)) => go_on(&mark.queue, mark.submission),
             // A stream of another device may wake it.
             (None, None) => needed.is_parked_future() && self.process.step_adversaries(),
         }
@@ -311,7 +319,7 @@ impl Engine {
             due
         };
         if due {
-            self.force(target);
+            self.force(target, Queue::force_or_poll);
         }
     }
 }

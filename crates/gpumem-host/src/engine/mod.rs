@@ -149,6 +149,11 @@ impl Engine {
         }
     }
 
+    /// Whether work of the workers is left that none of them will do.
+    fn is_stranded(self: &Arc<Self>) -> bool {
+        self.pool().is_some_and(|pool| pool.is_stranded(self))
+    }
+
     fn adversary(&self) -> Option<&Mutex<Deterministic>> {
         match &self.runner {
             Runner::Threads(_) => None,

@@ -11,8 +11,8 @@ use std::sync::{
 use std::thread;
 use std::time::Duration;
 
-/// A worker without work ends after this time. The next work starts a new one.
-const IDLE: Duration = Duration::from_secs(10);
+/// A worker without work ends after this time. The next work starts a new one. Unit tests see it end.
+const IDLE: Duration = if cfg!(test) { Duration::from_millis(1) } else { Duration::from_secs(10) };
 
 /// Commands that a worker runs of one stream before it looks at the others.
 const TURN: usize = 64;
@@ -72,6 +72,16 @@ impl Pool {
         }
         state.alive += 1;
         drop(state);
+        if !self.start(engine) {
+            let mut state = lock(&self.state);
+            let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
+            drop(state);
+            self.run_here(stranded);
+        }
+    }
+
+    /// Starts a worker, which is counted already. `false` if the system refuses one.
+    fn start(&self, engine: &Arc<Engine>) -> bool {
         engine.counters().workers.up();
         let name = format!("gpumem:h{}", engine.ordinal());
         let ours = Arc::clone(engine);
@@ -82,17 +92,15 @@ impl Pool {
                 }
                 ours.counters().workers.down();
             });
-        if let Err(why) = started {
-            engine.counters().workers.down();
-            let mut state = lock(&self.state);
-            state.alive -= 1;
-            // Told by a wait: the caller of this may hold locks.
-            state.refused = Some(why.to_string());
-            let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
-            drop(state);
-            self.is_refused.store(true, Ordering::Relaxed);
-            self.run_here(stranded);
-        }
+        let Err(why) = started else { return true };
+        engine.counters().workers.down();
+        let mut state = lock(&self.state);
+        state.alive -= 1;
+        // Told by a wait: the caller of this may hold locks.
+        state.refused = Some(why.to_string());
+        drop(state);
+        self.is_refused.store(true, Ordering::Relaxed);
+        false
     }
 
     /// Without a single worker the work is done here: late is better than never. Kernels and futures are left to calls that wait or
@@ -139,9 +147,16 @@ impl Pool {
         }
     }
 
-    /// Whether nothing runs by itself.
-    pub(crate) fn has_no_worker(&self) -> bool {
-        lock(&self.state).alive == 0
+    /// Whether streams are listed that no worker will run, because there is none and the system refuses to start one. Without
+    /// workers alone the pool is only idle: what is not listed yet starts one.
+    pub(crate) fn is_stranded(&self, engine: &Arc<Engine>) -> bool {
+        let mut state = lock(&self.state);
+        if state.alive > 0 || state.ready.is_empty() {
+            return false;
+        }
+        state.alive += 1;
+        drop(state);
+        !self.start(engine)
     }
 
     /// Lets the workers end when no work is left. Later work still finds or starts one. What is left to no worker runs here,

@@ -1,7 +1,7 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
 use super::{
-    Command, Engine, Fault, Item, Mark, Pool, Queue, Work, stack,
+    Command, Engine, Fault, Item, Mark, Queue, Work, stack,
     step::{Next, Outcome},
 };
 use crate::error::{error, invalid};
@@ -123,9 +123,9 @@ impl Queue {
     }
 
     /// Runs commands up to the submission index `until`, at most `budget` of them. A thread that waits leaves kernels to the workers
-    /// where its stack has less room than theirs; without a single worker it runs them all the same.
+    /// where its stack has less room than theirs; where no worker can be had it runs them all the same.
     pub(crate) fn run(self: &Arc<Self>, until: u64, budget: usize, worker: bool) -> Ran {
-        let all = worker || stack::has_room() || self.engine.pool().is_none_or(Pool::has_no_worker);
+        let all = worker || stack::has_room() || self.engine.is_stranded();
         self.run_some(until, budget, worker, if all { Leaves::Nothing } else { Leaves::Kernels })
     }
 
@@ -232,7 +232,7 @@ impl Queue {
         let mut link = Mark::new(self, submission);
         loop {
             if !link.queue.engine.has_workers() {
-                return link.queue.engine.force(&link.queue);
+                return link.queue.engine.force(&link.queue, Self::help);
             }
             let before = link.queue.completed();
             match link.queue.run(link.submission, usize::MAX, false) {
@@ -245,22 +245,27 @@ impl Queue {
         }
     }
 
-    /// Whether the submission index is done. Lets engines without threads move on if not.
+    /// Whether the submission index is done. Lets engines without threads move on if not, and leaves all else to the workers.
     pub(crate) fn poll(self: &Arc<Self>, submission: u64) -> bool {
         self.engine.point();
         if self.completed() >= submission {
             return true;
         }
-        if self.engine.pool().is_some_and(Pool::has_no_worker) {
-            self.help(submission);
+        let mut link = Mark::new(self, submission);
+        loop {
+            let queue = &link.queue;
+            if !queue.engine.has_workers() {
+                queue.engine.poke(queue);
+                break;
+            }
+            // The caller may hold locks that a kernel asks for: it runs one only if no other thread ever will.
+            if queue.engine.is_stranded() {
+                let _ = queue.run(link.submission, usize::MAX, false);
+            }
+            let Some(mark) = queue.waits_for() else { break };
+            link = mark;
         }
-        let mut link = Arc::clone(self);
-        while let Some(mark) = link.waits_for().filter(|_| link.engine.has_workers()) {
-            link = mark.queue;
-        }
-        if !link.engine.has_workers() {
-            link.engine.poke(&link);
-        } else if link.is_parked_future() {
+        if link.queue.is_parked_future() && link.queue.engine.has_workers() {
             self.engine.process().step_adversaries();
         }
         self.completed() >= submission
@@ -275,5 +280,73 @@ impl Queue {
     /// Ends the life of the owning handle.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use crate::{Device, Host, HostOptions, Kernel, Stream};
+    use gpumem_core::{
+        DriverDevice as _, DriverModule as _, Event as _, EventOptions, HostFunction, KernelArguments,
+        KernelSource, LaunchConfig, Result, Stream as _, StreamOptions,
+    };
+    use std::sync::{Arc, Mutex, mpsc};
+    use std::thread;
+
+    fn kernel(device: &Device, body: impl Fn() + Send + Sync + 'static) -> Result<Kernel> {
+        let body = HostFunction::new(move |_| {
+            body();
+            Ok(())
+        });
+        device.compile(&KernelSource::Host(vec![("body".into(), body)]), &Default::default())?.kernel("body")
+    }
+
+    fn launch(stream: &Stream, kernel: &Kernel) -> Result<()> {
+        // SAFETY: the kernels take no arguments.
+        unsafe { stream.launch(kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) }
+    }
+
+    /// The stream waits for work of another device, whose only worker is held, while its own device has no worker left.
+    #[test]
+    fn a_query_runs_no_kernel_while_workers_have_ended() {
+        let open = || Host::open_with(&HostOptions::new().workers(1).brief_bytes(0)).unwrap();
+        let (here, there) = (open(), open());
+        let streams = [&here, &there, &there].map(|device| device.create_stream(&StreamOptions::default()));
+        let [waiting, late, held] = streams.map(Result::unwrap);
+        let (go, gate) = mpsc::channel::<()>();
+        let (begun, has_begun) = mpsc::channel::<()>();
+        let gate = Mutex::new((gate, begun));
+        let hold = move || {
+            let gate = gate.lock().unwrap();
+            gate.1.send(()).unwrap();
+            gate.0.recv().unwrap();
+        };
+        launch(&held, &kernel(&there, hold).unwrap()).unwrap();
+        has_begun.recv().unwrap();
+        let ran_by = Arc::new(Mutex::new(None));
+        let tell = Arc::clone(&ran_by);
+        let body = move || *tell.lock().unwrap() = Some(thread::current().id());
+        launch(&late, &kernel(&there, body).unwrap()).unwrap();
+        let mark = there.create_event(EventOptions::default()).unwrap();
+        late.record(&mark).unwrap();
+        waiting.wait(&mark).unwrap();
+        while here.counters().workers > 0 {
+            thread::yield_now();
+        }
+        // With as much stack as kernels need.
+        thread::scope(|scope| {
+            let asking = thread::Builder::new().stack_size(64 << 20).spawn_scoped(scope, || {
+                assert!(!waiting.query().unwrap() && !late.query().unwrap() && !mark.query().unwrap());
+                assert_eq!(*ran_by.lock().unwrap(), None, "a query has run a kernel");
+                go.send(()).unwrap();
+                while !waiting.query().unwrap() {
+                    thread::yield_now();
+                }
+                assert_ne!(ran_by.lock().unwrap().unwrap(), thread::current().id());
+            });
+            asking.unwrap().join().unwrap();
+        });
     }
 }
