@@ -104,15 +104,16 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         Self::open_default()
     }
 
-    /// Whether [`set_poisoned`](Self::set_poisoned) is to be called. False by default.
-    const WANTS_POISONING: bool = false;
+    /// Whether [`set_poisoned`](Self::set_poisoned) is to be called.
+    const WANTS_POISONING: bool;
 
     /// Told by the runtime, before a part of a live buffer is allocated to a caller, and after its last use, for memory
     /// checkers: memory that a pool keeps is otherwise no different from memory in use. `address` is the host's where it
-    /// can see the memory. Does nothing by default.
+    /// can see the memory. Does nothing by default, and *must* do nothing for memory of another backend: a choice among several
+    /// tells each of them.
     ///
     /// # Safety
-    /// The range lies in a live buffer of this backend, and no code reads or writes it before it is allocated again.
+    /// The range lies in a live buffer, and no code reads or writes it before it is allocated again.
     unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
         let _ = (address, bytes, is_lent);
     }

@@ -12,6 +12,7 @@ use gpumem_core::{Backend, CompileOptions, DeviceInfo, DeviceSelector, Error, Er
 // SAFETY: the functions reach no memory of the caller's.
 unsafe impl Backend for Cuda {
     const NAME: &'static str = NAME;
+    const WANTS_POISONING: bool = false;
 
     type Device = CudaDevice;
     type Buffer = CudaBuffer;

@@ -3,6 +3,7 @@
 mod device;
 mod stream;
 
+use crate::process::ProcessState;
 use crate::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module, NAME, Stream, probe};
 use gpumem_core::{Backend, DeviceInfo, DeviceSelector, LoadError, Result};
 
@@ -44,7 +45,9 @@ unsafe impl Backend for Host {
     const WANTS_POISONING: bool = crate::asan::IS_ON;
 
     unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
-        // SAFETY: the caller's promise.
-        unsafe { crate::asan::set_poisoned(address, bytes, is_lent) };
+        if Self::WANTS_POISONING && ProcessState::here().table.holds(address as usize) {
+            // SAFETY: the caller's promise, and the block is the host's.
+            unsafe { crate::asan::set_poisoned(address, bytes, is_lent) };
+        }
     }
 }

@@ -224,6 +224,11 @@ impl Table {
         }
     }
 
+    /// Whether the address lies in a block, which may have been released.
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        self.block_at(address).is_some_and(|block| address < block.end())
+    }
+
     /// The live block of managed memory around a range.
     pub(crate) fn is_managed(&self, start: usize, bytes: usize) -> bool {
         self.block_at(start).is_some_and(|block| {

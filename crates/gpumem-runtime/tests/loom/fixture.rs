@@ -317,6 +317,7 @@ pub fn lacks<T>(what: &'static str) -> Result<T> {
 // SAFETY: a double without memory, for the order of streams alone.
 unsafe impl Backend for Mock {
     const NAME: &'static str = "mock";
+    const WANTS_POISONING: bool = false;
 
     type Device = Device;
     type Buffer = Buffer;

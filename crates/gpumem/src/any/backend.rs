@@ -15,7 +15,29 @@ use gpumem_core::{Backend, CompileOptions, DeviceInfo, DeviceSelector, Error, Er
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AnyBackend;
 
+/// Whether one of the backends wants to be told about memory that is not in use, and telling each that does.
+macro_rules! poisoning {
+    (=> $(#[$enabled:meta] $name:ident = $backend:ty,)*) => {
+        const WANTS_POISONING: bool = {
+            let mut is_wanted = false;
+            $(#[$enabled] {
+                is_wanted |= <$backend>::WANTS_POISONING;
+            })*
+            is_wanted
+        };
+
+        unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
+            $(#[$enabled]
+            if <$backend>::WANTS_POISONING {
+                // SAFETY: the caller's promise. The backends that the memory does not belong to do nothing.
+                unsafe { <$backend>::set_poisoned(address, bytes, is_lent) };
+            })*
+        }
+    };
+}
+
 // SAFETY: every call is forwarded to an enabled backend.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl Backend for AnyBackend {
     const NAME: &'static str = "any";
 
@@ -50,6 +72,8 @@ unsafe impl Backend for AnyBackend {
     fn open_first_available() -> Result<AnyDevice> {
         Ok(AnyBackend::open_first_available()?.0)
     }
+
+    backends! { poisoning! }
 
     /// Uses the enabled backend that has the architecture.
     fn compile_for(

@@ -147,3 +147,9 @@ fn the_backend_that_knows_an_architecture_compiles_for_it() {
     let error = compile("neither").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
 }
+
+/// Its functions have no defaults here, which clippy looks after: a constant cannot be looked after like that.
+#[test]
+fn memory_checkers_are_told_as_by_the_backend_itself() {
+    assert_eq!(AnyBackend::WANTS_POISONING, Host::WANTS_POISONING);
+}

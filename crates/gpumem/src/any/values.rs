@@ -86,6 +86,7 @@ macro_rules! forward {
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl DriverDevice<AnyBackend> for AnyDevice {
     forward! { AnyDevice:
         fn info() -> &DeviceInfo;
@@ -155,6 +156,7 @@ unsafe impl DriverDevice<AnyBackend> for AnyDevice {
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl Stream<AnyBackend> for AnyStream {
     forward! { AnyStream:
         fn synchronize() -> Result<()>;
@@ -196,6 +198,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
 struct AnyGraph<B: Backend>(Box<dyn ExecutableGraph<B>>);
 
 // SAFETY: every call is forwarded to the backend's own graph.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl<B: Backend> ExecutableGraph<AnyBackend> for AnyGraph<B>
 where
     AnyStream: Typed<B, Of = B::Stream>,
@@ -222,6 +225,7 @@ where
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl Event for AnyEvent {
     forward! { AnyEvent:
         fn query() -> Result<bool>;
@@ -237,6 +241,7 @@ unsafe impl Event for AnyEvent {
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl DriverModule<AnyBackend> for AnyModule {
     // One type may be the module of several backends.
     #[inline]
@@ -253,6 +258,7 @@ unsafe impl DriverModule<AnyBackend> for AnyModule {
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl DeviceBuffer for AnyBuffer {
     forward! { AnyBuffer:
         fn address() -> u64;
@@ -264,6 +270,7 @@ unsafe impl DeviceBuffer for AnyBuffer {
 }
 
 // SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
+#[deny(clippy::missing_trait_methods, reason = "a default would not ask the backend")]
 unsafe impl Barrier for AnyBarrier {
     forward! { AnyBarrier:
         fn wave_size() -> u32;

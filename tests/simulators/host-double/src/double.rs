@@ -313,6 +313,7 @@ impl DoubleEvent {
 // SAFETY: the host backend does the work, and promises it.
 unsafe impl Backend for Double {
     const NAME: &'static str = NAME;
+    const WANTS_POISONING: bool = false;
 
     type Device = DoubleDevice;
     type Buffer = Buffer;

@@ -113,6 +113,7 @@ fn name_of(text: &str) -> Option<&str> {
 // SAFETY: the host backend does the work, and promises it.
 unsafe impl Backend for ThirdParty {
     const NAME: &'static str = "double";
+    const WANTS_POISONING: bool = false;
 
     type Device = ThirdPartyDevice;
     type Buffer = Buffer;
