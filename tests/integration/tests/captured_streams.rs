@@ -141,3 +141,36 @@ fn what_a_captured_stream_has_used_is_freed_after_the_capture() {
     assert_eq!((device.pending_frees().0, allocated()), (0, before - 4 * LEN));
     assert_eq!(device.take_errors(), []);
 }
+
+/// A borrower's stream is made to wait for work on what it has borrowed, which a captured one cannot.
+#[test]
+fn nothing_is_enqueued_on_memory_whose_borrower_is_captured() {
+    let Place { device, raw, stream, mut array, mut other, .. } = new();
+    let borrower = device.stream().unwrap();
+    let loan = array.lend(&borrower).unwrap();
+    let write_loan = other.lend_mut(&borrower).unwrap();
+    device.synchronize().unwrap();
+    let before = device.counters();
+    raw.capture_only(borrower.raw_handle().unwrap());
+    let mut has_run = false;
+    let copy = stream.copy_to_host(&array).map(drop);
+    let fill = stream.fill(&mut array, 4);
+    // SAFETY: the body enqueues nothing.
+    let by_others = unsafe { stream.raw_scope(&[RawAccess::write(&mut other)], |_| has_run = true) };
+    raw.set_capturing(false);
+    for (name, result) in [("copy", copy), ("fill", fill), ("work of others", by_others)] {
+        let error = result.expect_err(name);
+        assert!(
+            matches!(error.kind(), ErrorKind::Unsupported { what } if what.contains("captures")),
+            "{name}: {error}"
+        );
+    }
+    assert!(!has_run);
+    let after = device.counters();
+    let calls = [after.copies, after.fills, after.records, after.waits];
+    assert_eq!(calls, [before.copies, before.fills, before.records, before.waits]);
+    drop((loan, write_loan));
+    assert!(array.copy_to_host().unwrap().iter().all(|element| *element == 7));
+    assert!(other.copy_to_host().unwrap().iter().all(|element| *element == 8));
+    assert_eq!(device.take_errors(), []);
+}

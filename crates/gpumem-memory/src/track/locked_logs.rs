@@ -31,7 +31,7 @@ impl<'a, B: Backend> LockedLog<'a, B> {
     #[inline(always)]
     fn checked(self, timeline: &Timeline<B>, operation: &'static str) -> Result<Self> {
         let Access { memory, extent, write, elements, .. } = self.access;
-        memory.refuse_announced(operation, (extent, *elements), *write, Some(timeline.id()))?;
+        memory.refuse_borrowed(operation, (extent, *elements), *write, Some(timeline.id()))?;
         Ok(self)
     }
 

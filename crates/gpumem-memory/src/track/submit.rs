@@ -15,6 +15,9 @@ use std::sync::Arc;
 const CAPTURED: &str = "work on a stream that another library captures, whose graph does not keep what the work uses (record it \
                         with `Device::record`)";
 
+const CAPTURED_BORROWER: &str =
+    "work on memory that is lent to a stream that another library captures, which cannot wait for it";
+
 #[derive(Debug)]
 pub struct Submitted<R> {
     pub submission: u64,
@@ -304,12 +307,27 @@ impl<B: Backend> Timeline<B> {
         all.find(|(timeline, submission)| waits.has(*timeline, *submission))
     }
 
+    /// As [`refuse_capture`](Self::refuse_capture), for the stream of a borrower, which is to wait for the work. One that no work can be
+    /// enqueued on any more is not made to wait.
+    pub(super) fn refuse_captured_borrower(&self, operation: &'static str) -> Result<()> {
+        if self.is_whole_device || self.is_stale() {
+            return Ok(());
+        }
+        let queue = self.queue.lock();
+        queue.raw.as_deref().map_or(Ok(()), |raw| self.check_capture(operation, raw, CAPTURED_BORROWER))
+    }
+
     /// As [`refuse_capture`](Self::refuse_capture).
     #[inline(always)]
     pub(super) fn check_not_captured(&self, operation: &'static str, raw: &B::Stream) -> Result<()> {
+        self.check_capture(operation, raw, CAPTURED)
+    }
+
+    #[inline(always)]
+    fn check_capture(&self, operation: &'static str, raw: &B::Stream, what: &'static str) -> Result<()> {
         let is_capturing = self.context.note_loss(raw.is_capturing());
         match is_capturing.map_err(|error| error.in_operation(operation))? {
-            true => Err(self.context.error(operation, ErrorKind::Unsupported { what: CAPTURED })),
+            true => Err(self.context.error(operation, ErrorKind::Unsupported { what })),
             false => Ok(()),
         }
     }

@@ -24,11 +24,14 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 pub(crate) const NAME: &str = "double";
+
+/// Stands for the handles of all streams.
+const ALL: u64 = u64::MAX;
 
 /// The backend.
 #[derive(Debug, Clone, Copy)]
@@ -90,8 +93,8 @@ struct Inner {
     page_locked: u64,
     ignores_waits: bool,
     captures: bool,
-    /// What its streams answer when they are asked whether they are captured.
-    is_capturing: AtomicBool,
+    /// Which of its streams answer that they are captured: that with this handle, [all](ALL), or none by 0.
+    captured: AtomicU64,
     /// Graphs that have been made and not been destroyed.
     graphs: AtomicUsize,
     /// Blocks that were released and are not free yet, the oldest first.
@@ -171,7 +174,7 @@ impl Double {
             page_locked: options.page_locked,
             ignores_waits: options.ignores_waits,
             captures: options.captures,
-            is_capturing: AtomicBool::new(false),
+            captured: AtomicU64::new(0),
             graphs: AtomicUsize::new(0),
             late: Mutex::default(),
             locked,
@@ -187,7 +190,12 @@ impl DoubleDevice {
 
     /// Has all streams answer that they are captured, or not.
     pub fn set_capturing(&self, is_capturing: bool) {
-        self.0.is_capturing.store(is_capturing, Ordering::Relaxed);
+        self.0.captured.store(if is_capturing { ALL } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// Has this stream alone answer that it is captured.
+    pub fn capture_only(&self, stream: RawStream) {
+        self.0.captured.store(stream.0, Ordering::Relaxed);
     }
 
     /// Returns how many graphs have been made and not been destroyed.
@@ -515,7 +523,8 @@ unsafe impl Stream<Double> for DoubleStream {
     }
 
     fn is_capturing(&self) -> Result<bool> {
-        Ok(self.device.0.is_capturing.load(Ordering::Relaxed))
+        let captured = self.device.0.captured.load(Ordering::Relaxed);
+        Ok(captured == ALL || captured == self.raw().0)
     }
 
     unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {

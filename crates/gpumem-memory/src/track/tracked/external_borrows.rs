@@ -248,21 +248,22 @@ impl<B: Backend> Tracked<B> {
         self.borrows.count_entries(&entries);
     }
 
-    /// Refuses a use that conflicts with an announced one of another stream than `by`. The log is locked.
-    /// Returns [`Overlap`](ErrorKind::Overlap).
+    /// Refuses a use that conflicts with an announced one of another stream than `by`, and work on `by` that a borrower's stream could
+    /// not wait for, because another library captures it. The log is locked, and nothing of the use has been enqueued or noted.
+    /// Returns [`Overlap`](ErrorKind::Overlap) or [`Unsupported`](ErrorKind::Unsupported).
     #[inline(always)]
-    pub(in crate::track) fn refuse_announced(
+    pub(in crate::track) fn refuse_borrowed(
         &self,
         operation: &'static str,
         part: Part<'_>,
         write: bool,
         by: Option<u64>,
     ) -> Result<()> {
-        if self.borrows.is_empty() { Ok(()) } else { self.look_for_announced(operation, part, write, by) }
+        if self.borrows.is_empty() { Ok(()) } else { self.look_at_borrows(operation, part, write, by) }
     }
 
     #[cold]
-    fn look_for_announced(
+    fn look_at_borrows(
         &self,
         operation: &'static str,
         part: Part<'_>,
@@ -276,7 +277,12 @@ impl<B: Backend> Tracked<B> {
                 && (write || entry.write)
                 && meet((&entry.extent, entry.elements.as_ref()), part)
         };
-        let Some(entry) = entries.iter().find(clashes) else { return Ok(()) };
+        let Some(entry) = entries.iter().find(clashes) else {
+            // The host alone, which no stream waits for, has none.
+            let Some(by) = by else { return Ok(()) };
+            let mut borrowers = entries.iter().filter(|entry| !entry.announced && entry.by.id() != by);
+            return borrowers.try_for_each(|entry| entry.by.refuse_captured_borrower(operation));
+        };
         let (source_bytes, destination_bytes) = match write {
             true => (entry.extent.clone(), part.0.clone()),
             false => (part.0.clone(), entry.extent.clone()),

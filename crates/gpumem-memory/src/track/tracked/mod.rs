@@ -127,7 +127,7 @@ impl<B: Backend> Tracked<B> {
         by: Option<u64>,
     ) -> Result<ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>>> {
         let log = self.log();
-        self.refuse_announced(operation, (extent, None), write, by)?;
+        self.refuse_borrowed(operation, (extent, None), write, by)?;
         Ok(log)
     }
 
