@@ -234,7 +234,8 @@ pub struct Capabilities {
     pub mapped: bool,
     /// Honours [`MappedOptions::write_combined`](crate::MappedOptions::write_combined).
     pub write_combined: bool,
-    /// Has managed memory.
+    /// Has managed memory. *Must* be false if the host ends the process by touching any of it while the device works: its views
+    /// of arrays do not keep work on other memory from being enqueued.
     pub managed: bool,
     /// The host may touch managed memory while the device works. Without it the host must quiesce the device first.
     pub concurrent_managed_access: bool,

@@ -85,8 +85,11 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     let mut capabilities = Capabilities::minimal();
     capabilities.mapped = mapped;
     capabilities.write_combined = mapped;
-    capabilities.managed = flag(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)?;
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
+    // Without it the host may touch no managed memory while any kernel runs, and its views of arrays do not end before launches
+    // on other memory.
+    capabilities.managed =
+        capabilities.concurrent_managed_access && flag(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
     capabilities.keeps_registered_pages = capabilities.register;
     capabilities.strided_copy = true;

@@ -68,8 +68,10 @@ fn number(attribute: CUdevice_attribute, device: c_int) -> c_int {
         A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY
         | A::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY
         | A::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING
-        | A::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED
-        | A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS => 1,
+        | A::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED => 1,
+        A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS => {
+            std::env::var_os("CUDA_DOUBLE_CONCURRENT_MANAGED_ACCESS").is_none_or(|given| given != "0").into()
+        }
         _ => 0,
     }
 }
