@@ -79,8 +79,8 @@ impl<B: Backend> Stream<B> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed. The value of
-    /// `body` is lost then. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work failed that has been enqueued on the stream
+    /// since the scope began, by any thread. The value of `body` is lost then. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn scope<'env, R>(
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,

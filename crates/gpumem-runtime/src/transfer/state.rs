@@ -5,9 +5,10 @@ use crate::Device;
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, Result, StreamKind};
 use gpumem_memory::{may_block, sync::event_count::EventCount, track::Timeline};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::{
     mem,
-    ops::ControlFlow,
+    ops::{ControlFlow, RangeInclusive},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -48,9 +49,10 @@ pub(super) struct TransferState<'a, B: Backend> {
     ended: AtomicBool,
     failure: Mutex<Option<Error>>,
     done: AtomicU64,
-    /// Of the first and the last copy.
-    first: AtomicU64,
+    /// Of the last copy.
     submission: AtomicU64,
+    /// Of all copies. Other threads may use the stream between two of them.
+    submissions: Mutex<SmallVec<[RangeInclusive<u64>; 1]>>,
 }
 
 /// Ends the work of all threads with an error, unless it is forgotten: the part of a thread that unwinds has not been moved. The
@@ -82,8 +84,8 @@ impl<'a, B: Backend> TransferState<'a, B> {
             ended: AtomicBool::new(false),
             failure: Mutex::new(None),
             done: AtomicU64::new(0),
-            first: AtomicU64::new(u64::MAX),
             submission: AtomicU64::new(0),
+            submissions: Mutex::default(),
         }
     }
 
@@ -208,8 +210,13 @@ impl<'a, B: Backend> TransferState<'a, B> {
 
     /// A copy of this transfer has been enqueued. It `has_event` if there are others, so that it can be waited for alone.
     pub(super) fn has_enqueued(&self, submission: u64, has_event: bool) {
-        self.first.fetch_min(submission, Ordering::Relaxed);
         self.submission.fetch_max(submission, Ordering::Relaxed);
+        let mut submissions = self.submissions.lock();
+        match submissions.last_mut().filter(|run| run.end() + 1 == submission) {
+            Some(run) => *run = *run.start()..=submission,
+            None => submissions.push(submission..=submission),
+        }
+        drop(submissions);
         if has_event {
             // Without its own event the copy is waited for together with all later work: slow, not wrong.
             let _ = self.timeline.wait_target(submission);
@@ -223,11 +230,13 @@ impl<'a, B: Backend> TransferState<'a, B> {
     }
 
     /// Waits for all copies, which have been enqueued.
-    /// Returns the first failure of work of the stream from the first copy to the last.
+    /// Returns the first failure of one of them.
     pub(super) fn wait_for_all(&self) -> Result<()> {
-        let (first, last) = (self.first.load(Ordering::Relaxed), self.submission.load(Ordering::Relaxed));
-        let result = self.timeline.wait_host(last).result;
-        let result = result.and_then(|()| self.timeline.check_submissions(first..=last));
+        let result = self.timeline.wait_host(self.submission.load(Ordering::Relaxed)).result;
+        let submissions = self.submissions.lock();
+        let mut submissions = submissions.iter();
+        let result = result
+            .and_then(|()| submissions.try_for_each(|run| self.timeline.check_submissions(run.clone())));
         result.map_err(|error| error.in_operation(self.operation))
     }
 

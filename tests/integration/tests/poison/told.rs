@@ -1,12 +1,16 @@
 //! Who is told of a failure: every call that waits for the work, each time, and a stream's `synchronize` once.
 
-use super::{One, Two, common::host};
+use super::{
+    One, Two,
+    common::{double, host},
+};
 use gpumem_core::{CopyRegion, DriverDevice, ErrorKind, Result, Space, Stream as _};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_kernel::{Kernel, KernelDef, Slice, WorkItemIds, config_for_items};
-use gpumem_runtime::{Completion, Device, DeviceArray, Event, RawAccess, Stream};
+use gpumem_runtime::{Completion, Device, DeviceArray, Event, Progress, RawAccess, Stream, TransferOptions};
 use ndarray::{Ix1, s};
 use std::{
+    ops::ControlFlow,
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
@@ -298,4 +302,32 @@ fn the_argument_that_is_poisoned_is_named() {
     assert!(error.is_poisoned() && error.argument() == Some(1), "{error}");
     reads.launch(&bench.stream, &dims, (&good, &good)).unwrap();
     bench.stream.synchronize().unwrap();
+}
+
+/// Work that fails between two copies of a transfer, on the same stream, is not the transfer's.
+#[test]
+fn a_transfer_tells_no_failure_of_work_between_its_copies() {
+    let (device, _raw) = double(HostOptions::new());
+    let options = TransferOptions::new().threads(1).block_bytes(16 << 10);
+    device.set_transfer_options(options.parallel_bytes(1).single_block_bytes(0));
+    // SAFETY: there is no source.
+    let bad = unsafe { KernelDef::<One>::new("bad") }.host_loop(|_: &WorkItemIds<'_>, (y,): &One| {
+        y.get(1 << 30);
+    });
+    let (bad, stream) = (bad.load(&device).unwrap(), device.default_stream().unwrap());
+    let (mut spoiled, new) = (device.to_device(&[1u32]).unwrap(), vec![9u8; 1 << 20]);
+    let mut array = device.to_device(&vec![1u8; new.len()]).unwrap();
+    let mut early = 0;
+    let spoil = |progress: Progress| {
+        if early == 0 && progress.done < progress.total {
+            bad.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut spoiled,)).unwrap();
+        }
+        early += u32::from(progress.done < progress.total);
+        ControlFlow::Continue(())
+    };
+    array.copy_to_device_with_progress(&new, spoil).unwrap();
+    assert!(early > 1, "there were copies before and after it");
+    is_told(device.synchronize());
+    assert!(array.copy_to_host().unwrap().to_vec() == new);
+    assert!(spoiled.copy_to_host().unwrap_err().is_poisoned());
 }
