@@ -153,13 +153,18 @@ impl Trace {
         Ok(())
     }
 
-    /// Whether no sum of bytes leaves the numbers. Memory that was refused has none.
-    fn bytes_can_be_counted(&self) -> bool {
+    /// The allocations that were refused.
+    pub(super) fn refused(&self) -> HashSet<usize> {
         let refused = |event: &TraceEvent| match event.what {
             TraceEventKind::Fail { memory } => Some(memory as usize),
             _ => None,
         };
-        let refused: HashSet<usize> = self.events.iter().filter_map(refused).collect();
+        self.events.iter().filter_map(refused).collect()
+    }
+
+    /// Whether no sum of bytes leaves the numbers. Memory that was refused has none.
+    fn bytes_can_be_counted(&self) -> bool {
+        let refused = self.refused();
         let starts = self.devices.iter().flat_map(|device| &device.start);
         let starts = starts.flat_map(|start| [start.other, start.reserved]);
         let made = self.allocations.iter().enumerate();

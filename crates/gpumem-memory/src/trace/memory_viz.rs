@@ -44,16 +44,18 @@ impl Trace {
         json!({ "segments": segments, "device_traces": histories }).to_string()
     }
 
-    /// An address for each piece of device memory; none for other memory.
+    /// An address for each piece of device memory, 0 for what was refused; none for other memory.
     fn addresses(&self) -> Vec<Option<u64>> {
-        let device = TraceKind::of(MemoryKind::Device);
+        let (device, refused) = (TraceKind::of(MemoryKind::Device), self.refused());
         let mut next = ALIGN;
-        let place = |allocation: &super::TraceAllocation| {
+        let place = |(memory, allocation): (usize, &super::TraceAllocation)| {
+            if allocation.kind != device || refused.contains(&memory) {
+                return (allocation.kind == device).then_some(0);
+            }
             let end = next.checked_add(allocation.bytes.max(1))?.checked_next_multiple_of(ALIGN)?;
-            let fits = allocation.kind == device && end <= i64::MAX as u64;
-            fits.then(|| std::mem::replace(&mut next, end))
+            (end <= i64::MAX as u64).then(|| std::mem::replace(&mut next, end))
         };
-        self.allocations.iter().map(place).collect()
+        self.allocations.iter().enumerate().map(place).collect()
     }
 
     fn viz_entry(&self, action: &str, memory: usize, address: u64, time: u64) -> Value {

@@ -64,10 +64,12 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// As [`replay_memory`](Self::replay_memory). Requests that the pool cannot serve are counted instead.
     pub fn simulate_memory(&self, trace: &Trace, pool: PoolOptions) -> Result<Verdict> {
+        // Before failures become allocations, whose bytes may add up to no number.
+        self.check_replay(trace)?;
         let (trace, retried) = retrying(trace);
         let options = ReplayOptions { uses: false, work: 0, waits: false, threads: false };
         let report =
-            self.replay_memory(&trace, options, |_| Ok(Arc::new(Pool::new(self.driver_memory(), pool))))?;
+            self.replay_checked(&trace, options, |_| Ok(Arc::new(Pool::new(self.driver_memory(), pool))))?;
         Ok(Verdict { limit: pool.max_size, retried, report })
     }
 }

@@ -48,6 +48,17 @@ fn a_request_after_fragmentation_is_served_where_a_piece_for_it_fits() {
     }
 }
 
+/// 2^62 bytes each, which together are more than a trace can count, and have no part of what it counts.
+#[test]
+fn huge_requests_that_were_refused_are_refused_again_and_take_no_addresses() {
+    let trace = log([("allocate failure", 0, 1 << 42); 3].into_iter().chain([("allocate", 1, 1)]));
+    let verdict = device(GIB).simulate_memory(&trace, pool(GIB)).unwrap();
+    assert_eq!((verdict.fits(), verdict.retried, verdict.report.failures), (false, 3, 3), "{verdict}");
+    let snapshot = trace.to_memory_viz();
+    assert_eq!(snapshot.matches(r#""action":"oom""#).count(), 3, "{snapshot}");
+    assert!(snapshot.contains(r#""action":"alloc","addr":512,"#), "{snapshot}");
+}
+
 #[test]
 fn a_simulation_reserves_what_a_replay_over_the_same_pool_does() {
     let lines =

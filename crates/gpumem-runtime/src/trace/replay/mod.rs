@@ -2,6 +2,7 @@
 
 mod run;
 
+use self::run::OPERATION;
 use super::{Trace, TraceError, TraceEventKind, TraceKind};
 use crate::Device;
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, NotRecorded, Result};
@@ -147,19 +148,33 @@ impl<B: Backend> Device<B> {
         &self,
         trace: &Trace,
         options: ReplayOptions,
-        mut resource: impl FnMut(MemoryKind) -> Result<Arc<dyn MemoryResource<B>>>,
+        resource: impl FnMut(MemoryKind) -> Result<Arc<dyn MemoryResource<B>>>,
     ) -> Result<ReplayReport> {
-        let operation = "replay";
-        gpumem_memory::may_block(operation)?;
-        check_outside_resource(operation).map_err(|error| self.core().place(error))?;
+        self.check_replay(trace)?;
+        self.replay_checked(trace, options, resource)
+    }
+
+    /// Checks that the trace can be replayed, here and now.
+    pub(super) fn check_replay(&self, trace: &Trace) -> Result<()> {
+        gpumem_memory::may_block(OPERATION)?;
+        check_outside_resource(OPERATION).map_err(|error| self.core().place(error))?;
         if self.recording().is_some() {
-            return Err(self.core().not_recordable(operation, NotRecorded::Wait));
+            return Err(self.core().not_recordable(OPERATION, NotRecorded::Wait));
         }
         trace.check().map_err(|why: TraceError| {
             gpumem_core::tell!(error: %why, "a trace cannot be replayed");
             let why = "the trace contradicts itself";
-            self.core().error(operation, ErrorKind::InvalidArgument { why })
-        })?;
+            self.core().error(OPERATION, ErrorKind::InvalidArgument { why })
+        })
+    }
+
+    /// As [`replay_memory`](Self::replay_memory), for a trace that has been [checked](Self::check_replay).
+    pub(super) fn replay_checked(
+        &self,
+        trace: &Trace,
+        options: ReplayOptions,
+        mut resource: impl FnMut(MemoryKind) -> Result<Arc<dyn MemoryResource<B>>>,
+    ) -> Result<ReplayReport> {
         let kinds: BTreeSet<TraceKind> = trace.allocations.iter().filter_map(|memory| memory.kind).collect();
         let mut serving = Vec::new();
         let mut swapped = Swapped { device: self, before: Vec::new() };
@@ -174,7 +189,7 @@ impl<B: Backend> Device<B> {
         serving.sort_by_key(|(_, resource)| Arc::as_ptr(resource).cast::<()>());
         serving.dedup_by_key(|(_, resource)| Arc::as_ptr(resource).cast::<()>());
         for (kind, _) in serving {
-            let (_, resource) = self.core().memory.serving(self.core(), operation, kind)?;
+            let (_, resource) = self.core().memory.serving(self.core(), OPERATION, kind)?;
             let peak = resource.report().statistics.peak_reserved as u64;
             report.peak_reserved = report.peak_reserved.saturating_add(peak);
         }

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const OPERATION: &str = "replay";
+pub(super) const OPERATION: &str = "replay";
 
 /// A piece of memory of the trace.
 struct Slot<B: Backend> {
