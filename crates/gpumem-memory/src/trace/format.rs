@@ -115,14 +115,14 @@ pub struct TraceKindStart {
 }
 
 /// A stream of a trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TraceStream {
     /// Its number in the process.
     pub number: u64,
 }
 
 /// A thread of a trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TraceThread {
     /// Its number in the process, in the order in which threads began to record.
     pub number: u64,

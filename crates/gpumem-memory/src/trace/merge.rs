@@ -1,16 +1,21 @@
 //! Traces of several devices as one.
 
 use super::{format::Trace, indices::Table};
+use std::{collections::HashMap, hash::Hash};
 
 /// The index of each entry of one table in another, to which it is added where it is missing.
-fn entered<T: PartialEq>(table: &mut Vec<T>, more: Vec<T>) -> Vec<u32> {
-    let mut enter = |entry| {
-        table.iter().position(|have| *have == entry).unwrap_or_else(|| {
-            table.push(entry);
-            table.len() - 1
-        }) as u32
+fn entered<T: Clone + Eq + Hash>(table: &mut Vec<T>, more: Vec<T>) -> Vec<u32> {
+    let mut places = HashMap::new();
+    for (place, entry) in table.iter().enumerate() {
+        places.entry(entry.clone()).or_insert(place as u32);
+    }
+    let enter = |entry: T| {
+        *places.entry(entry).or_insert_with_key(|entry| {
+            table.push(entry.clone());
+            (table.len() - 1) as u32
+        })
     };
-    more.into_iter().map(&mut enter).collect()
+    more.into_iter().map(enter).collect()
 }
 
 impl Trace {
