@@ -74,7 +74,7 @@ impl Log {
         Ok(())
     }
 
-    /// Nanoseconds since the first event.
+    /// Nanoseconds since the first event, unless they are no number.
     fn time(&mut self, text: &str) -> Option<u64> {
         let mut parts = text.split([':', '.']).map(|part| part.parse::<u64>().ok());
         let mut next = |limit: u64| parts.next().flatten().filter(|part| *part < limit);
@@ -87,7 +87,7 @@ impl Log {
         let is_next_day = time + DAY / 2 < self.last % DAY;
         // Threads write their lines a little out of order, which is no day.
         self.last = self.last.max(midnight + time + if is_next_day { DAY } else { 0 });
-        Some((self.last - first) * 1000)
+        (self.last - first).checked_mul(1000)
     }
 }
 

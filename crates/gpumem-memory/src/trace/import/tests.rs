@@ -157,6 +157,19 @@ fn a_log_of_rmm_that_contradicts_itself_is_refused_with_the_line() {
     }
 }
 
+/// Two lines a day, until the nanoseconds are no number.
+#[test]
+fn a_log_of_six_centuries_is_malformed() {
+    let mut text = String::new();
+    for _ in 0..214_000 {
+        text.push_str(
+            "1,23:00:00:000000,allocate failure,0x0,1,0x0\n1,01:00:00:000000,allocate failure,0x0,1,0x0\n",
+        );
+    }
+    let error = Trace::from_rmm_csv(text.as_bytes()).unwrap_err();
+    assert!(matches!(error, TraceError::Import { why: "its time is no time of a day", .. }), "{error}");
+}
+
 #[test]
 fn a_trace_written_for_the_viewer_and_read_again_has_the_same_allocations() {
     let sizes = |trace: &Trace| {
