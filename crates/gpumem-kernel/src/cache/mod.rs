@@ -149,17 +149,6 @@ fn load<B: Backend>(context: &DeviceContext<B>, image: &[u8], options: &CompileO
 
 /// Tells whether the text and the options alone decide the output: files that a text includes may change.
 fn is_self_contained(text: &str, options: &CompileOptions) -> bool {
-    let names_files = [
-        "-I",
-        "--include-path",
-        "-include",
-        "--pre-include",
-        "-isystem",
-        "-imacros",
-        "@",
-        "--options-file",
-        "-optf",
-    ];
     // A line may end anywhere, also in a word.
     let mut joined = String::with_capacity(text.len());
     for line in text.lines().map(str::trim_end) {
@@ -171,7 +160,55 @@ fn is_self_contained(text: &str, options: &CompileOptions) -> bool {
     let reads = |word| joined.match_indices(word).any(|(at, _)| begins_directive(&joined[..at]));
     !["include", "import", "embed"].into_iter().any(reads)
         && !joined.contains(".incbin")
-        && !options.flags.iter().any(|flag| names_files.iter().any(|option| flag.starts_with(option)))
+        && !options.flags.iter().any(|flag| reads_files(flag))
+}
+
+/// How options of NVRTC and hipRTC begin, after their dashes, that name a file, a directory to look into, or another option that may.
+/// Letters alone stand for all that begin with them: `-I`, `-include`, `--imacros`, `-isystem`, `-F`, `-B`.
+const READING: &[&str] = &[
+    "@",
+    "B",
+    "F",
+    "I",
+    "Wa,",
+    "Wp,",
+    "Xarch",
+    "Xassembler",
+    "Xclang",
+    "Xpreprocessor",
+    "config",
+    "create-pch",
+    "cxx-isystem",
+    "embed-dir",
+    "fbasic-block-sections",
+    "fmodule",
+    "fpass-plugin",
+    "fplugin",
+    "fprebuilt-module",
+    "fprofile",
+    "fsanitize-",
+    "gcc-",
+    "hip-",
+    "i",
+    "load",
+    "mlink-",
+    "optf",
+    "options-file",
+    "pch",
+    "pre-include",
+    "resource-dir",
+    "rocm-",
+    "stdlib++-isystem",
+    "sysroot",
+    "use-pch",
+    "use_pch",
+    "working-directory",
+];
+
+/// Tells whether a compiler may read files because of the option. All compilers take one dash or two for some options.
+fn reads_files(flag: &str) -> bool {
+    let name = flag.trim_start_matches('-');
+    READING.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Tells whether the word after this text is that of a directive: between it and the `#` may be spaces and comments.
@@ -237,8 +274,21 @@ mod tests {
             assert!(!is_self_contained(text, &options(&[])), "{text}");
         }
         assert!(is_self_contained("#line 1 \"embedding.rs\"\nint include = embed;", &options(&[])));
-        for flag in ["-I/usr/include", "--include-path=x", "-include", "--pre-include=y.h"] {
+        let reading = "-I/usr/include --include-path=x -include --include=x -include-pch --include-directory=x --pre-include=y.h \
+                       -imacros --imacros=x --imacros -isystem -iquote -idirafter --sysroot=x -isysroot @x -optf=x --options-file \
+                       --pch -pch-dir=x --use-pch=x -Xclang -Wp,-include,x -fplugin=x --config=x --rocm-path=x -fprofile-use=x";
+        for flag in reading.split_whitespace() {
             assert!(!is_self_contained("", &options(&[flag])), "{flag}");
+        }
+        for flag in [
+            "-DI=include",
+            "--use_fast_math",
+            "-ftz=true",
+            "--gpu-architecture=sm_90",
+            "-Wall",
+            "--fmad=false",
+        ] {
+            assert!(is_self_contained("", &options(&[flag])), "{flag}");
         }
     }
 
