@@ -1,6 +1,7 @@
 //! The stack of a thread that waits, and may run kernels meanwhile.
 
 use gpumem_core::HostFunction;
+use std::ops::Range;
 
 /// Bytes of the stack that the caller, the engine and the kernel's own frames may use before its variables.
 const FRAMES: usize = 1 << 20;
@@ -9,21 +10,26 @@ const FRAMES: usize = 1 << 20;
 /// stack of the thread that waits for it, which ends the process: threads of Rust have two MiB.
 pub(super) fn has_room() -> bool {
     let here = 0u8;
-    let left = (&raw const here).addr().checked_sub(lowest());
-    left.is_some_and(|left| left >= HostFunction::STACK_BYTES - FRAMES)
+    has_room_at((&raw const here).addr(), &own())
 }
 
-/// The lowest address of the thread's stack; the highest of all where the system does not say.
+/// Whether there is so much below an address of the stack. Code that has left the stack of its thread, as a coroutine does, is on
+/// one whose end is not known.
+fn has_room_at(here: usize, stack: &Range<usize>) -> bool {
+    stack.contains(&here) && here - stack.start >= HostFunction::STACK_BYTES - FRAMES
+}
+
+/// The thread's stack; empty where the system does not say.
 #[cfg(all(target_os = "linux", not(miri)))]
-fn lowest() -> usize {
+fn own() -> Range<usize> {
     use std::cell::Cell;
 
     thread_local! {
         /// Asked once: of a main thread, the answer is read from a file.
-        static LOWEST: Cell<Option<usize>> = const { Cell::new(None) };
+        static STACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
     }
 
-    fn ask() -> Option<usize> {
+    fn ask() -> Option<(usize, usize)> {
         let mut attributes = std::mem::MaybeUninit::uninit();
         // SAFETY: the thread is the calling one, and there is room for its attributes.
         if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
@@ -35,19 +41,20 @@ fn lowest() -> usize {
             unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut bytes) };
         // SAFETY: as above; nothing uses them any more.
         unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
-        (failed == 0).then(|| lowest.addr())
+        (failed == 0).then(|| (lowest.addr(), bytes))
     }
 
-    LOWEST.get().unwrap_or_else(|| {
-        let lowest = ask().unwrap_or(usize::MAX);
-        LOWEST.set(Some(lowest));
-        lowest
-    })
+    let (lowest, bytes) = STACK.get().unwrap_or_else(|| {
+        let stack = ask().unwrap_or_default();
+        STACK.set(Some(stack));
+        stack
+    });
+    lowest..lowest.saturating_add(bytes)
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn lowest() -> usize {
-    usize::MAX
+fn own() -> Range<usize> {
+    0..0
 }
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
@@ -61,5 +68,15 @@ mod tests {
             let found = Builder::new().stack_size(bytes).spawn(has_room).unwrap().join().unwrap();
             assert_eq!(found, room, "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_has_left_its_stack_has_no_room() {
+        let (bytes, here) = (64 << 20, 0u8);
+        let here = (&raw const here).addr();
+        assert!(has_room_at(here, &(here - bytes..here + bytes)));
+        assert!(!has_room_at(here, &(here + 1..here + bytes)), "it is below the stack");
+        assert!(!has_room_at(here, &(here - bytes..here)), "it is above the stack");
+        assert!(!has_room_at(here, &(0..0)), "the system does not say");
     }
 }
