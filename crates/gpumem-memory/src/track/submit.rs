@@ -40,9 +40,13 @@ impl<B: Backend> Timeline<B> {
 
     /// Notes that a call has failed after part of its work had been enqueued: the contents of what it was to write are unknown. They
     /// are poisoned in the order of work: work that was enqueued before neither clears the poison nor is refused for it.
-    /// Returns the submission index of that, 0 if they are poisoned already.
+    /// Returns the submission index of that, 0 if they are poisoned already. Placeholder memory of a recording has no bytes: nothing
+    /// is noted of it, which nothing would take away again.
     #[cold]
     pub fn poison(self: &Arc<Self>, operation: &'static str, torn: &[Access<'_, B>], error: &Error) -> u64 {
+        if self.is_recording() {
+            return 0;
+        }
         let failure = match error.kind() {
             ErrorKind::Poisoned { failure, .. } => failure.clone(),
             kind => Arc::new(Failure::new(operation, self.context.name(), kind.to_string())),
@@ -52,7 +56,7 @@ impl<B: Backend> Timeline<B> {
         // SAFETY: the extents are the allocations' own, which the access logs keep alive and ordered.
         let enqueue = |sink: &Sink<'_, B>| unsafe { sink.stream(operation)?.poison(&uses, &failure) };
         let Ok(submitted) = self.submit(operation, torn, enqueue) else {
-            // The stream runs no work any more, or is one of a recording, which never does.
+            // The stream runs no work any more.
             // SAFETY: as above.
             uses.iter().for_each(|used| unsafe { POISONED.poison(used, &failure) });
             return 0;

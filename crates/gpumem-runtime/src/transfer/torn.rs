@@ -114,3 +114,23 @@ pub fn abort(operation: &'static str, result: Result<()>) -> ! {
     );
     std::process::abort()
 }
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use gpumem_host::Host;
+
+    #[test]
+    fn placeholder_memory_is_not_poisoned() {
+        let device = Device::<Host>::open("host").unwrap();
+        let body = |stream: &crate::Stream<Host>, ()| {
+            let array = stream.device_array::<u32, _>(8)?;
+            let error = device.core().error("test", ErrorKind::NotReady);
+            note_torn(stream.timeline(), "test", array.place(), &error);
+            assert!(!array.place().memory.is_poisoned(&(0..32)));
+            Ok(())
+        };
+        drop(device.record((), body).unwrap());
+    }
+}
