@@ -11,9 +11,9 @@ use crate::{
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CaptureStart, CollectiveLibrary, CompileOptions,
     CopyRegion, DeviceBuffer, DeviceInfo, DeviceSelector, DriverDevice, DriverModule, Endpoint, Error,
-    ErrorKind, EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, MemoryUse, RawStream,
-    RegisterOptions, Result, Space, Stream, StreamKind, StreamOptions, StridedCopy,
+    ErrorKind, EventOptions, ExecutableGraph, Failure, Fill, GraphNode, HostFuture, IpcMemory,
+    KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, MemoryUse,
+    RawStream, RegisterOptions, Result, Space, Stream, StreamKind, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -363,6 +363,12 @@ unsafe impl DriverDevice<Double> for DoubleDevice {
 
     forward! {
         unsafe fn advise(address: u64, bytes: usize, advice: Advice) -> Result<()>, after "advise";
+    }
+
+    unsafe fn export_memory(&self, address: u64, bytes: usize) -> Result<IpcMemory> {
+        let mut handle = [0; 64];
+        handle[..8].copy_from_slice(&address.to_le_bytes());
+        Ok(IpcMemory::new(handle, 0, bytes as u64))
     }
 
     fn memory_info(&self) -> Result<MemoryInfo> {
