@@ -13,7 +13,7 @@ use std::{
     time::SystemTime,
 };
 
-/// Distinguishes the files that this process has [made](DataFile::create_beside).
+/// Distinguishes the files that this process has [made](WritableFile::create_beside).
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A regular file, open for reading. Its bytes are read when they are copied, never mapped: a file that others cut meanwhile is an
@@ -116,6 +116,29 @@ impl DataFile {
         Ok(())
     }
 
+    /// Looks whether the file was written since it was opened, as its length and its time tell.
+    ///
+    /// # Errors
+    /// Returns [`FileFailure::Changed`] if it was.
+    pub fn check_unchanged(&self) -> Result<(), FileError> {
+        let metadata = self.0.file.metadata().map_err(|error| FileError::io(&self.0.path, &error))?;
+        match stamp(&metadata) == (self.0.len, self.0.modified) {
+            true => Ok(()),
+            false => Err(self.error(FileFailure::Changed)),
+        }
+    }
+}
+
+/// A regular file that this process has made, and writes.
+#[derive(Debug)]
+pub struct WritableFile(DataFile);
+
+impl WritableFile {
+    /// The file as it is by now, to be read: this cannot write it.
+    pub fn written(&self) -> &DataFile {
+        &self.0
+    }
+
     /// Makes a file of so many bytes, which are to be [written](Self::put), beside `path` and under a name of its own. Returns it, with
     /// `path` as its path, and the path where it lies. On Unix it has the permissions of the file at `path`.
     ///
@@ -141,7 +164,7 @@ impl DataFile {
             }
         };
         match permit_as(&file, replaced.as_ref()).and_then(|()| file.set_len(len)) {
-            Ok(()) => Ok((Self(Arc::new(Opened { file, path, len, modified: None })), temporary)),
+            Ok(()) => Ok((Self(DataFile(Arc::new(Opened { file, path, len, modified: None }))), temporary)),
             Err(error) => {
                 drop(file);
                 let _ = fs::remove_file(temporary);
@@ -155,39 +178,27 @@ impl DataFile {
     /// # Errors
     /// Returns [`FileFailure::Io`] if the system reports a failure.
     pub fn sync(&self) -> Result<(), FileError> {
-        self.0.file.sync_all().map_err(|error| FileError::io(&self.0.path, &error))
+        self.0.0.file.sync_all().map_err(|error| FileError::io(&self.0.0.path, &error))
     }
 
-    /// Writes all of `from` at `offset` into a file that was [made](Self::create_beside) for it.
+    /// Writes all of `from` at `offset`.
     ///
     /// # Errors
     /// Returns [`FileFailure::Io`] if they cannot be written.
     pub fn put(&self, offset: u64, from: &[u8]) -> Result<(), FileError> {
         let (mut at, mut rest) = (offset, from);
         while !rest.is_empty() {
-            match write_some(&self.0.file, at, rest) {
-                Ok(0) => return Err(FileError::io(&self.0.path, &io::ErrorKind::WriteZero.into())),
+            match write_some(&self.0.0.file, at, rest) {
+                Ok(0) => return Err(FileError::io(&self.0.0.path, &io::ErrorKind::WriteZero.into())),
                 Ok(bytes) => {
                     at = at.saturating_add(bytes as u64);
                     rest = rest.get(bytes..).unwrap_or_default();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(FileError::io(&self.0.path, &error)),
+                Err(error) => return Err(FileError::io(&self.0.0.path, &error)),
             }
         }
         Ok(())
-    }
-
-    /// Looks whether the file was written since it was opened, as its length and its time tell.
-    ///
-    /// # Errors
-    /// Returns [`FileFailure::Changed`] if it was.
-    pub fn check_unchanged(&self) -> Result<(), FileError> {
-        let metadata = self.0.file.metadata().map_err(|error| FileError::io(&self.0.path, &error))?;
-        match stamp(&metadata) == (self.0.len, self.0.modified) {
-            true => Ok(()),
-            false => Err(self.error(FileFailure::Changed)),
-        }
     }
 }
 

@@ -55,7 +55,7 @@ pub use collective::{
     CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
 };
 pub use copy::{Axis, CopyRegion, Endpoint, Space, StridedCopy, fewest_axes};
-pub use data_file::DataFile;
+pub use data_file::{DataFile, WritableFile};
 pub use descriptor::DescriptorError;
 pub use device::{
     AddressRange, Capabilities, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress,

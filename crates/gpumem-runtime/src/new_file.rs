@@ -1,6 +1,6 @@
 //! Files that are written, and seen when they are whole.
 
-use gpumem_core::{DataFile, Error, FileError, FileFailure, Result, process::ProcessGuard};
+use gpumem_core::{DataFile, Error, FileError, FileFailure, Result, WritableFile, process::ProcessGuard};
 use std::{
     fs, mem,
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use std::{
 /// Dropping it removes the temporary file. In a forked child it is an error to use, and dropping it only closes the file.
 #[derive(Debug)]
 pub struct NewFile {
-    file: DataFile,
+    pub(crate) file: WritableFile,
     /// Empty once it has its name.
     temporary: PathBuf,
     /// The file is its creator's.
@@ -27,7 +27,7 @@ impl NewFile {
     /// Returns [`File`](gpumem_core::ErrorKind::File) if it cannot be made.
     pub fn create(path: impl AsRef<Path>, bytes: u64) -> Result<Self> {
         let (file, temporary) =
-            DataFile::create_beside(path.as_ref(), bytes).map_err(|error| fail("create", error))?;
+            WritableFile::create_beside(path.as_ref(), bytes).map_err(|error| fail("create", error))?;
         Ok(Self { file, temporary, origin: ProcessGuard::current() })
     }
 
@@ -43,9 +43,15 @@ impl NewFile {
     }
 
     /// The file as it is by now, to be [read](DataFile::read_at): for a checksum of what was written. A [`FileView`](crate::FileView) of it
-    /// cannot be copied, because the file may still change: that is [`Changed`](FileFailure::Changed).
+    /// cannot be copied, because the file may still change: that is [`Changed`](FileFailure::Changed). It only reads:
+    /// ```compile_fail,E0599
+    /// # use gpumem_runtime::NewFile;
+    /// fn write_behind_its_checks(file: &NewFile) {
+    ///     let _ = file.written().put(0, &[1]);
+    /// }
+    /// ```
     pub fn written(&self) -> &DataFile {
-        &self.file
+        self.file.written()
     }
 
     /// Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child of the process that made it.
@@ -55,11 +61,11 @@ impl NewFile {
 
     /// Returns [`FileFailure::Range`] if so many bytes would lie behind the end.
     pub(crate) fn check(&self, offset: u64, bytes: u64) -> Result<(), FileError> {
-        if offset.checked_add(bytes).is_some_and(|end| end <= self.file.len()) {
+        if offset.checked_add(bytes).is_some_and(|end| end <= self.written().len()) {
             return Ok(());
         }
         let tensor = format!("{bytes} bytes at {offset}");
-        Err(self.file.error(FileFailure::Range { tensor, why: "they lie behind the end of the file" }))
+        Err(self.written().error(FileFailure::Range { tensor, why: "they lie behind the end of the file" }))
     }
 
     /// Waits until what was written is on the disk. Without this a power failure after [`commit`](Self::commit) may leave a file
@@ -78,8 +84,8 @@ impl NewFile {
     /// Returns [`File`](gpumem_core::ErrorKind::File) if it cannot be renamed; it is removed then.
     pub fn commit(mut self) -> Result<()> {
         self.check_process("commit")?;
-        fs::rename(&self.temporary, self.file.path())
-            .map_err(|error| fail("commit", FileError::io(self.file.path(), &error)))?;
+        fs::rename(&self.temporary, self.written().path())
+            .map_err(|error| fail("commit", FileError::io(self.written().path(), &error)))?;
         self.temporary = PathBuf::new();
         Ok(())
     }

@@ -120,7 +120,7 @@ impl<T: Element, D: Dimension> FileView<T, D> {
 
     /// The elements as the pipeline sees them, in this layout.
     pub(crate) fn side(&self, layout: Layout) -> FileSide<'_> {
-        FileSide { file: &self.file, start: self.start, layout }
+        FileSide { file: &self.file, into: None, start: self.start, layout }
     }
 }
 

@@ -41,7 +41,7 @@ impl NewFile {
             .map_err(|error| array.fail(OPERATION, error))?;
         self.check(offset, layout.packed_bytes() as u64)
             .map_err(|error| array.memory.core().error(OPERATION, Box::new(error)))?;
-        let side = FileSide { file: self.written(), start: offset, layout };
+        let side = FileSide { file: self.written(), into: Some(&self.file), start: offset, layout };
         let timeline = array.device()?.default_timeline()?;
         transfer::download_file::<S::Elem, S::Backend>(&timeline, OPERATION, array.place(), &side)
     }

@@ -11,8 +11,8 @@ use crate::{
     DataFile,
     layout::{CopyNest, Layout},
 };
-use gpumem_core::{ErrorKind, FileError};
-use std::ops::Range;
+use gpumem_core::{ErrorKind, FileError, WritableFile};
+use std::{io, ops::Range};
 
 /// Where the elements are that do not lie in memory of the library.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,8 @@ impl HostSide<'_> {
 #[derive(Debug)]
 pub(crate) struct FileSide<'a> {
     pub(crate) file: &'a DataFile,
+    /// The same one, if elements go into it.
+    pub(crate) into: Option<&'a WritableFile>,
     pub(crate) start: u64,
     pub(crate) layout: Layout,
 }
@@ -97,7 +99,8 @@ impl FileSide<'_> {
     }
 
     fn write(&self, offset: usize, from: &[u8]) -> Result<(), FileError> {
-        self.file.put(self.start.saturating_add(offset as u64), from)
+        let denied = || FileError::io(self.file.path(), &io::ErrorKind::PermissionDenied.into());
+        self.into.ok_or_else(denied)?.put(self.start.saturating_add(offset as u64), from)
     }
 
     /// Writes a part out of a block, run by run: bytes between the runs stay as they are.

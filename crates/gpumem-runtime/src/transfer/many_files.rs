@@ -138,7 +138,7 @@ fn read<B: Backend>(
     let layout = Layout::packed(&[*end], 1, Order::C).map_err(fail)?;
     let nest = CopyNest::new(&layout, &layout).map_err(fail)?;
     let Some(Piece { memory, .. }) = pieces.first() else { return Ok(0) };
-    let side = FileSide { file, start: *start, layout };
+    let side = FileSide { file, into: None, start: *start, layout };
     let device = ArrayRef::new(memory, &side.layout).device(operation)?;
     let pipeline = StagingPipeline::for_many(device, timeline, operation, (pieces, &side, &nest));
     // SAFETY: the pipeline borrows no memory of the caller's.
