@@ -1,4 +1,4 @@
-//! Reductions, scans, casts and maps over arrays, on every device.
+//! Reductions, scans, casts, maps and random numbers, on every device.
 //!
 //! [`ArrayOps`] has the operations as methods of arrays, and the [prelude](crate::prelude) has it. `x.sum()` has finished on return;
 //! `x.on(&stream).sum()` returns at once and leaves its result on the device. The names are those of ndarray and CuPy.
@@ -37,6 +37,11 @@
 //!
 //! NaN is less and greater than all numbers: `min` and `max` return it, `argmin` and `argmax` its first place. Of equal elements
 //! the first counts; `min` and `max` of `0.0` and `-0.0` may be either, the same on every device.
+//!
+//! # Random numbers
+//!
+//! [`Philox`] makes uniform and normal numbers. Each is a function of the seed, the sequence and its position, with the same bits on
+//! every device, however an array is split or laid out.
 //!
 //! # Errors
 //!

@@ -6,6 +6,9 @@
 mod index;
 mod maps;
 mod on_host;
+mod random;
+#[cfg(test)]
+mod random_tests;
 mod reduce;
 mod scan;
 #[cfg(test)]
@@ -13,6 +16,7 @@ mod scan;
 mod tests;
 
 pub(crate) use maps::{divide, map, zip_map};
+pub(crate) use random::{normal_f32, normal_f64, random, uniform_f32, uniform_f64};
 pub(crate) use scan::scan_columns;
 
 use crate::kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction};

@@ -72,6 +72,15 @@ fn the_compilers_take_the_kernels_for_integers() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Miri loads no libraries
+fn the_compilers_take_the_kernels_of_random_numbers() {
+    compiles_everywhere(super::random::<f32, 4, super::uniform_f32>());
+    compiles_everywhere(super::random::<f32, 4, super::normal_f32>());
+    compiles_everywhere(super::random::<f64, 2, super::uniform_f64>());
+    compiles_everywhere(super::random::<f64, 2, super::normal_f64>());
+}
+
+#[test]
+#[cfg_attr(miri, ignore)] // Miri loads no libraries
 fn the_compilers_take_every_cast() {
     macro_rules! casts {
         ($($from:ident)*; $to:tt) => {$( casts!(@from $from $to); )*};

@@ -26,6 +26,7 @@ mod l12_kernel;
 mod l12_ops;
 mod l12_prelude;
 mod l12_programs;
+mod l12_random;
 mod l12_sizes;
 mod l13_failures;
 mod l14_arguments;
@@ -73,6 +74,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_arguments::cases(),
         l12_constants::cases(),
         l12_programs::cases(),
+        l12_random::cases(),
         l12_sizes::cases(),
         l13_failures::cases(),
         l14_graphs::cases(),

@@ -9,7 +9,7 @@ const LISTS: [&str; 4] = [
     include_str!("../../../../xtask/api/gpumem-collectives.txt"),
 ];
 /// What has devices, streams or arrays to work with.
-const OF: [&str; 25] = [
+const OF: [&str; 26] = [
     "Stream",
     "Device",
     "ArrayBase",
@@ -30,6 +30,7 @@ const OF: [&str; 25] = [
     "UntypedArguments",
     "ArrayOps",
     "OnStream",
+    "Philox",
     "Communicator",
     "CommunicatorId",
     "Operations",

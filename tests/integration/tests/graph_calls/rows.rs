@@ -4,7 +4,7 @@ use super::{Case, LEN, Pinned, Row};
 use Row::{Recorded, Refused, Returned};
 use gpumem::{
     collectives::{Communicator, CommunicatorId, InPlace, Options, Sum},
-    ops::{self, ArrayOps as _},
+    ops::{self, ArrayOps as _, Philox},
 };
 use gpumem_core::{
     Attach, HostFunction, LaunchConfig, Location, MappedOptions, RawStream, Result, StreamOptions,
@@ -498,6 +498,24 @@ fn operations() -> Vec<(&'static str, Row)> {
         "ArrayOps::sum_axis" "OnStream::sum_axis": sum_axis(0);
         "ArrayOps::zip_map" "OnStream::zip_map": zip_map::<product, _>(&c.x);
     };
+    all.extend([
+        ("Philox::fill_normal", Recorded(|mut c| Philox::new(1).fill_normal(c.stream, &mut c.y)) as Row),
+        ("Philox::fill_uniform", Recorded(|mut c| Philox::new(1).fill_uniform(c.stream, &mut c.y))),
+        (
+            "Philox::normal",
+            Recorded(|mut c| {
+                let numbers = Philox::new(1).normal::<f64, _, _>(c.stream, (3, 2))?;
+                c.put(&numbers)
+            }),
+        ),
+        (
+            "Philox::uniform",
+            Recorded(|mut c| {
+                let numbers = Philox::new(1).uniform::<f64, _, _>(c.stream, (3, 2))?;
+                c.put(&numbers)
+            }),
+        ),
+    ]);
     all.push(("gpumem_ops::concatenate", Refused(|c| ops::concatenate(0, &[&c.x, &c.x]).map(drop))));
     all.push((
         "gpumem_ops::concatenate_on",
