@@ -301,6 +301,92 @@ pub trait ArrayOps<S: Storage, D: Dimension>: Run<S, D> {
         self.wait_before(other)?;
         self.all(|stream, array| maps::zip_map::<_, F, _, _, _, _>(stream, array, other))
     }
+
+    /// Returns the sum of a function of each element, in one pass over memory: the square of a norm, say. The bits are those of
+    /// [`map`](Self::map) and [`sum`](Self::sum).
+    /// ```
+    /// use gpumem_ops::ArrayOps;
+    /// # mod facade { pub use gpumem_kernel as kernel; }
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// #[gpumem_macros::device(crate = facade)]
+    /// fn squared(x: f32) -> f32 {
+    ///     x * x
+    /// }
+    ///
+    /// let x = device.to_device(&[3.0f32, 4.0])?;
+    /// assert_eq!(x.map_sum::<squared>()?.sqrt(), 5.0);
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    fn map_sum<F>(&self) -> Result<Self::Scalar<<F::Output as Summable>::Sum>>
+    where
+        S::Elem: DeviceType,
+        F: UnaryFunction<S::Elem, Output: Summable> + 'static,
+    {
+        self.scalar(|stream, array| reductions::map_sum::<_, F, _, _, _>("map_sum", stream, array, None))
+    }
+
+    /// Returns the sums of a function of each element along an axis, an array without that axis.
+    fn map_sum_axis<F>(
+        &self,
+        axis: usize,
+    ) -> Result<DeviceArray<<F::Output as Summable>::Sum, D::Smaller, S::Backend>>
+    where
+        S::Elem: DeviceType,
+        F: UnaryFunction<S::Elem, Output: Summable> + 'static,
+        D: RemoveAxis,
+    {
+        self.all(|stream, array| {
+            reductions::map_sum::<_, F, _, _, _>("map_sum_axis", stream, array, Some(axis))
+        })
+    }
+
+    /// Returns the sum of a function of the elements of two arrays of equal shape, in one pass over memory: a dot product, say.
+    /// The bits are those of [`zip_map`](Self::zip_map) and [`sum`](Self::sum).
+    /// ```
+    /// use gpumem_ops::ArrayOps;
+    /// # mod facade { pub use gpumem_kernel as kernel; }
+    /// # let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// #[gpumem_macros::device(crate = facade)]
+    /// fn product(x: f32, y: f32) -> f32 {
+    ///     x * y
+    /// }
+    ///
+    /// let (x, y) = (device.to_device(&[1.0f32, 2.0, 3.0])?, device.to_device(&[4.0f32, 5.0, 6.0])?);
+    /// assert_eq!(x.zip_map_sum::<product, _>(&y)?, 32.0);
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ.
+    fn zip_map_sum<F, X>(&self, other: &ArrayBase<X, D>) -> Result<Self::Scalar<<F::Output as Summable>::Sum>>
+    where
+        S::Elem: DeviceType,
+        X: Storage<Backend = S::Backend, Elem: DeviceType>,
+        F: BinaryFunction<S::Elem, X::Elem, Output: Summable> + 'static,
+    {
+        self.wait_before(other)?;
+        self.scalar(|stream, array| {
+            reductions::zip_map_sum::<_, F, _, _, _, _>("zip_map_sum", stream, array, other, None)
+        })
+    }
+
+    /// Returns the sums of a function of the elements of two arrays along an axis, an array without that axis.
+    fn zip_map_sum_axis<F, X>(
+        &self,
+        other: &ArrayBase<X, D>,
+        axis: usize,
+    ) -> Result<DeviceArray<<F::Output as Summable>::Sum, D::Smaller, S::Backend>>
+    where
+        S::Elem: DeviceType,
+        X: Storage<Backend = S::Backend, Elem: DeviceType>,
+        F: BinaryFunction<S::Elem, X::Elem, Output: Summable> + 'static,
+        D: RemoveAxis,
+    {
+        self.wait_before(other)?;
+        self.all(|stream, array| {
+            reductions::zip_map_sum::<_, F, _, _, _, _>("zip_map_sum_axis", stream, array, other, Some(axis))
+        })
+    }
 }
 
 impl<S: Storage, D: Dimension> ArrayOps<S, D> for ArrayBase<S, D> {}

@@ -1,9 +1,10 @@
 //! The functions that the kernels are generic over.
 
 use crate::kernel::{
-    DeviceType, Numeric,
+    BinaryFunction, DeviceType, Numeric, UnaryFunction,
     codegen::{Calls, DeviceFunction, E, PrintedParameter, PrintedProgram, S},
 };
+use gpumem_core::Element;
 use gpumem_macros::device;
 use half::{bf16, f16};
 use std::marker::PhantomData;
@@ -47,6 +48,45 @@ pub(crate) fn is_smaller<T: Numeric>(a: T, b: T) -> bool {
 pub(crate) fn is_larger<T: Numeric>(a: T, b: T) -> bool {
     a > b || (a != a && b == b)
 }
+
+/// A function of the first of two values. That the second is never used costs a GPU nothing: its compiler drops the reading.
+#[device(crate = crate)]
+pub(crate) fn of_first<T: Element + DeviceType, A: Numeric, F: UnaryFunction<T, Output = A> + 'static>(
+    x: T,
+    _y: T,
+) -> A {
+    F(x)
+}
+
+/// A function of another's result.
+#[device(crate = crate)]
+pub(crate) fn after<T, R, A, F, G>(x: T) -> A
+where
+    T: Element + DeviceType,
+    R: Numeric,
+    A: Numeric,
+    F: UnaryFunction<T, Output = R> + 'static,
+    G: UnaryFunction<R, Output = A> + 'static,
+{
+    G(F(x))
+}
+
+/// As [`after`], of two values.
+#[device(crate = crate)]
+pub(crate) fn after_both<T, U, R, A, F, G>(x: T, y: U) -> A
+where
+    T: Element + DeviceType,
+    U: Element + DeviceType,
+    R: Numeric,
+    A: Numeric,
+    F: BinaryFunction<T, U, Output = R> + 'static,
+    G: UnaryFunction<R, Output = A> + 'static,
+{
+    G(F(x, y))
+}
+
+/// A number, converted, of which a reduction has no second one.
+pub(crate) type First<T, A> = of_first<T, A, Cast<T, A>>;
 
 /// A number that can be converted to another type as Rust's `as` does it: integers wrap, floats become integers towards zero,
 /// saturate, and NaN becomes 0. `f16` and `bf16` convert by way of `f32`.

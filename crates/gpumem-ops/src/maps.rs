@@ -3,7 +3,7 @@
 use crate::{
     kernel::{BinaryFunction, DeviceType, KernelDef, UnaryFunction, config_for_items},
     kernels::{self, GROUP},
-    operand::{Operand, check_axis, unwritten},
+    operand::{Operand, check_axis, check_shapes, unwritten},
 };
 use gpumem_core::{Backend, Element, ErrorKind, LayoutError, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, Storage, Stream};
@@ -59,11 +59,7 @@ where
     F: BinaryFunction<S::Elem, X::Elem, Output = R> + 'static,
     D: Dimension,
 {
-    if array.shape() != other.shape() {
-        let (found, expected) = (other.shape().to_vec(), array.shape().to_vec());
-        let error = LayoutError::ShapeMismatch { found, expected };
-        return Err(stream.device().core_by(crate::KEY).error("zip_map", error));
-    }
+    check_shapes("zip_map", stream, array, other)?;
     let first = Operand::new(stream, array, None)?;
     let second = first.beside(stream, other)?;
     let mut out = unwritten::<R, B>(stream, &first.shape())?;

@@ -159,6 +159,21 @@ pub(crate) fn check_axis<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     }
 }
 
+/// Refuses two arrays of different shapes.
+pub(crate) fn check_shapes<B: Backend, S: Storage<Backend = B>, X: Storage<Backend = B>, D: Dimension>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    other: &ArrayBase<X, D>,
+) -> Result<()> {
+    if array.shape() == other.shape() {
+        return Ok(());
+    }
+    let (found, expected) = (other.shape().to_vec(), array.shape().to_vec());
+    let error = LayoutError::ShapeMismatch { found, expected };
+    Err(stream.device().core_by(crate::KEY).error(operation, error))
+}
+
 /// The axes of a layout, slowest first, and those that run backwards. Axes of one element are never turned.
 fn order_of(layout: &Layout) -> (Axes, Axes) {
     let mut axes: Axes = (0..layout.ndim()).collect();

@@ -2,11 +2,13 @@
 
 use crate::{
     elements::{Bounded, Summable},
-    functions::{Cast, CastTo, is_larger, is_smaller, larger, plus, smaller, times},
-    kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction, Value, config_for_items},
+    functions::{
+        Cast, CastTo, First, after, after_both, is_larger, is_smaller, larger, of_first, plus, smaller, times,
+    },
+    kernel::{BinaryFunction, DeviceType, KernelDef, Numeric, UnaryFunction, Value, config_for_items},
     kernels,
     kernels::{CHUNK, GROUP},
-    operand::{Operand, check_axis, unwritten},
+    operand::{Operand, check_axis, check_shapes, unwritten},
 };
 use gpumem_core::{Backend, Element, ErrorKind, LaunchConfig, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Storage, Stream};
@@ -66,53 +68,57 @@ fn rows(rows: usize, lanes: usize) -> LaunchConfig {
 }
 
 /// One pass of [`kernels::reduce`] with that many lanes.
-pub(crate) fn pass<T, A, First, Join, B: Backend>(
+pub(crate) fn pass<T, U, A, F, Join, B: Backend>(
     stream: &Stream<B>,
-    x: &DeviceView<'_, T, IxDyn, B>,
+    (x, y): Pair<'_, '_, '_, T, U, B>,
     line: Line,
     lanes: usize,
     start: A,
     shape: &[usize],
 ) -> Result<DeviceArray<A, IxDyn, B>>
 where
-    T: Numeric,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
     A: Numeric,
-    First: UnaryFunction<T, Output = A> + 'static,
+    F: BinaryFunction<T, U, Output = A> + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
     let mut out = unwritten::<A, B>(stream, shape)?;
-    let key = TypeId::of::<(Pass, T, A, First, Join)>();
-    let kernel =
-        KernelDef::load_once_by(crate::KEY, stream.device(), key, kernels::reduce::<T, A, First, Join>)?;
+    let key = TypeId::of::<(Pass, T, U, A, F, Join)>();
+    let declare = kernels::reduce::<T, U, A, F, Join>;
+    let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, declare)?;
     let dims = rows(out.len(), lanes);
-    kernel.launch(stream, &dims, (x, &mut out, Value(start), line.length as u64, line.inner as u64))?;
+    kernel.launch(stream, &dims, (x, y, &mut out, Value(start), line.length as u64, line.inner as u64))?;
     Ok(out)
 }
 struct Pass;
+/// Two arrays of which a function takes an element each. A function of one takes the same array twice.
+type Pair<'r, 'x, 'y, T, U, B> = (&'r DeviceView<'x, T, IxDyn, B>, &'r DeviceView<'y, U, IxDyn, B>);
 
-/// Joins each line of `x` to one element, in an array of `shape`.
-fn reduced<T, A, First, Join, B: Backend>(
+/// Joins what a function makes of each line of `x` and `y` to one element, in an array of `shape`.
+fn reduced<T, U, A, F, Join, B: Backend>(
     stream: &Stream<B>,
-    x: &DeviceView<'_, T, IxDyn, B>,
+    pair: Pair<'_, '_, '_, T, U, B>,
     line: Line,
     start: A,
     shape: &[usize],
 ) -> Result<DeviceArray<A, IxDyn, B>>
 where
-    T: Numeric,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
     A: CastTo<A>,
-    First: UnaryFunction<T, Output = A> + 'static,
+    F: BinaryFunction<T, U, Output = A> + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
     let shape_of = |line: Line| if line.length == 1 { shape.to_vec() } else { vec![line.count()] };
     let lanes = line.lanes();
     let mut left = line.reduced(lanes);
-    let mut joined = pass::<T, A, First, Join, B>(stream, x, line, lanes, start, &shape_of(left))?;
+    let mut joined = pass::<T, U, A, F, Join, B>(stream, pair, line, lanes, start, &shape_of(left))?;
     while left.length > 1 {
         let lanes = left.lanes();
         let next = left.reduced(lanes);
         let (x, shape) = (joined.view(), shape_of(next));
-        let further = pass::<A, A, Cast<A, A>, Join, B>(stream, &x, left, lanes, start, &shape)?;
+        let further = pass::<A, A, A, First<A, A>, Join, B>(stream, (&x, &x), left, lanes, start, &shape)?;
         (joined, left) = (further, next);
     }
     Ok(joined)
@@ -191,18 +197,30 @@ fn check_some<B: Backend, S: Storage<Backend = B>, D: Dimension>(
     }
 }
 
-/// The sums or products along an axis, or of all elements, in the type in which they are joined.
-fn accumulated<T: Summable, Join, B: Backend>(
+/// Joins what a function makes of the elements along an axis, or of all. `start` is what none are joined to.
+fn totals<T, U, R, F, Join, B>(
     stream: &Stream<B>,
     target: &Target<'_, T, B>,
-    start: T::Accumulator,
-) -> Result<DeviceArray<T::Accumulator, IxDyn, B>>
+    y: &DeviceView<'_, U, IxDyn, B>,
+    start: R::Accumulator,
+) -> Result<DeviceArray<R::Sum, IxDyn, B>>
 where
-    Join: BinaryFunction<T::Accumulator, T::Accumulator, Output = T::Accumulator> + 'static,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
+    R: Summable,
+    F: BinaryFunction<T, U, Output = R::Accumulator> + 'static,
+    Join: BinaryFunction<R::Accumulator, R::Accumulator, Output = R::Accumulator> + 'static,
+    B: Backend,
 {
-    type First<T> = Cast<T, <T as Summable>::Accumulator>;
+    if target.is_empty() || target.line.length == 0 {
+        let mut of_none = unwritten::<R::Sum, B>(stream, &target.shape)?;
+        stream.fill(&mut of_none, start.cast_to())?;
+        return target.restored(of_none);
+    }
     let x = target.operand.view();
-    reduced::<T, T::Accumulator, First<T>, Join, B>(stream, &x, target.line, start, &target.shape)
+    let joined =
+        reduced::<T, U, R::Accumulator, F, Join, B>(stream, (&x, y), target.line, start, &target.shape)?;
+    target.restored(R::sums(stream, joined)?)
 }
 
 /// The sums, or the products.
@@ -219,19 +237,68 @@ where
 {
     check_axis(operation, stream, array, axis)?;
     let target = Target::new(stream, array, axis)?;
-    if target.is_empty() || target.line.length == 0 {
-        let mut of_none = stream.device_array::<T::Sum, _>(IxDyn(&target.shape))?;
-        if is_product {
-            stream.fill(&mut of_none, T::Sum::ONE)?;
+    let x = target.operand.view();
+    type F<T> = First<T, <T as Summable>::Accumulator>;
+    match is_product {
+        false => {
+            let start = T::Accumulator::ZERO;
+            totals::<T, T, T, F<T>, plus<T::Accumulator>, B>(stream, &target, &x, start)
         }
-        return target.restored(of_none);
+        true => {
+            let start = T::Accumulator::ONE;
+            totals::<T, T, T, F<T>, times<T::Accumulator>, B>(stream, &target, &x, start)
+        }
     }
-    let totals = match is_product {
-        false => accumulated::<T, plus<T::Accumulator>, B>(stream, &target, T::Accumulator::ZERO),
-        true => accumulated::<T, times<T::Accumulator>, B>(stream, &target, T::Accumulator::ONE),
-    };
-    let totals = T::sums(stream, totals?)?;
-    target.restored(totals)
+}
+
+/// The sums of a function of each element.
+pub(crate) fn map_sum<R: Summable, F, B: Backend, S, D>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+) -> Result<DeviceArray<R::Sum, IxDyn, B>>
+where
+    S: Storage<Elem: DeviceType, Backend = B>,
+    F: UnaryFunction<S::Elem, Output = R> + 'static,
+    D: Dimension,
+{
+    check_axis(operation, stream, array, axis)?;
+    let target = Target::new(stream, array, axis)?;
+    let x = target.operand.view();
+    type G<T, R, F> = after<T, R, <R as Summable>::Accumulator, F, Cast<R, <R as Summable>::Accumulator>>;
+    type H<T, R, F> = of_first<T, <R as Summable>::Accumulator, G<T, R, F>>;
+    let start = R::Accumulator::ZERO;
+    totals::<S::Elem, S::Elem, R, H<S::Elem, R, F>, plus<R::Accumulator>, B>(stream, &target, &x, start)
+}
+
+/// The sums of a function of the elements of two arrays.
+pub(crate) fn zip_map_sum<R: Summable, F, B: Backend, S, X, D>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    other: &ArrayBase<X, D>,
+    axis: Option<usize>,
+) -> Result<DeviceArray<R::Sum, IxDyn, B>>
+where
+    S: Storage<Elem: DeviceType, Backend = B>,
+    X: Storage<Elem: DeviceType, Backend = B>,
+    F: BinaryFunction<S::Elem, X::Elem, Output = R> + 'static,
+    D: Dimension,
+{
+    check_axis(operation, stream, array, axis)?;
+    check_shapes(operation, stream, array, other)?;
+    let target = Target::new(stream, array, axis)?;
+    let second = target.operand.beside(stream, other)?;
+    type G<T, U, R, F> =
+        after_both<T, U, R, <R as Summable>::Accumulator, F, Cast<R, <R as Summable>::Accumulator>>;
+    let start = R::Accumulator::ZERO;
+    totals::<S::Elem, X::Elem, R, G<S::Elem, X::Elem, R, F>, plus<R::Accumulator>, B>(
+        stream,
+        &target,
+        &second.view(),
+        start,
+    )
 }
 
 pub(crate) fn mean<T: Summable, B: Backend, S, D>(
@@ -249,11 +316,13 @@ where
     if target.is_empty() {
         return target.empty(stream);
     }
-    let sums = accumulated::<T, plus<T::Accumulator>, B>(stream, &target, T::Accumulator::ZERO)?;
-    type First<T> = Cast<<T as Summable>::Accumulator, <T as Summable>::Divided>;
+    let (x, start) = (target.operand.view(), T::Accumulator::ZERO);
+    let sums =
+        reduced::<T, T, _, First<T, _>, plus<_>, B>(stream, (&x, &x), target.line, start, &target.shape)?;
+    type Wide<T> = Cast<<T as Summable>::Accumulator, <T as Summable>::Divided>;
     type Last<T> = Cast<<T as Summable>::Divided, <T as Summable>::Mean>;
     struct Key<T>(std::marker::PhantomData<fn(T)>);
-    let declare = kernels::divide::<T::Accumulator, T::Divided, T::Mean, First<T>, Last<T>>;
+    let declare = kernels::divide::<T::Accumulator, T::Divided, T::Mean, Wide<T>, Last<T>>;
     let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), TypeId::of::<Key<T>>(), declare)?;
     let mut means = unwritten::<T::Mean, B>(stream, &target.shape)?;
     let (dims, count) = (config_for_items(means.len(), GROUP), T::divisor(target.line.length));
@@ -280,8 +349,8 @@ where
     }
     let (x, line, shape) = (target.operand.view(), target.line, &target.shape);
     let found = match greatest {
-        false => reduced::<T, T, Cast<T, T>, smaller<T>, B>(stream, &x, line, T::LARGEST, shape),
-        true => reduced::<T, T, Cast<T, T>, larger<T>, B>(stream, &x, line, T::SMALLEST, shape),
+        false => reduced::<T, T, T, First<T, T>, smaller<T>, B>(stream, (&x, &x), line, T::LARGEST, shape),
+        true => reduced::<T, T, T, First<T, T>, larger<T>, B>(stream, (&x, &x), line, T::SMALLEST, shape),
     };
     target.restored(found?)
 }

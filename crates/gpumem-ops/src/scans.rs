@@ -2,7 +2,7 @@
 
 use crate::{
     elements::Summable,
-    functions::{Cast, CastTo, plus},
+    functions::{Cast, CastTo, First, plus},
     kernel::{KernelDef, Numeric, config_for_items},
     kernels::{self, CHUNK, GROUP, TILE},
     operand::{Operand, check_axis, unwritten},
@@ -56,7 +56,7 @@ where
         1 => unwritten::<A, B>(stream, &[0])?,
         _ => {
             let (sums, start) = ([chunks.count()], <A as Numeric>::ZERO);
-            let totals = pass::<T, A, Cast<T, A>, plus<A>, B>(stream, x, line, lanes, start, &sums)?;
+            let totals = pass::<T, T, A, First<T, A>, plus<A>, B>(stream, (x, x), line, lanes, start, &sums)?;
             scanned::<A, A, A, B>(stream, &totals.view(), chunks, &sums, true)?
         }
     };

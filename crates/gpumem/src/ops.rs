@@ -27,9 +27,9 @@
 //!
 //! | operation | error of floats | integers |
 //! |---|---|---|
-//! | `sum`, `mean` of `n` elements | at most 19 `u` up to `n` = 16 384, 38 `u` up to 2^28, 57 `u` beyond; a loop: `n` `u` | exact, 64 bits that wrap |
-//! | `sum_axis`, `mean_axis` with fewer than 32 elements after the axis in memory | the same, with the length of the axis as `n` | the same |
-//! | `sum_axis`, `mean_axis` else | 11 `u` for every factor of 64 of the length | the same |
+//! | `sum`, `mean`, `map_sum`, `zip_map_sum` of `n` elements | at most 19 `u` up to `n` = 16 384, 38 `u` up to 2^28, 57 `u` beyond; a loop: `n` `u` | exact, 64 bits that wrap |
+//! | `sum_axis`, `mean_axis`, `map_sum_axis`, `zip_map_sum_axis` with fewer than 32 elements after the axis in memory | the same, with the length of the axis as `n` | the same |
+//! | the same else | 11 `u` for every factor of 64 of the length | the same |
 //! | scans with fewer than 32 elements after the axis | at most 180 `u` up to a length of 2^28 | the same |
 //! | scans else | 75 `u` for every factor of 64 of the length | the same |
 //! | `f16`, `bf16` | the same in `f32`, and one rounding at the end | |

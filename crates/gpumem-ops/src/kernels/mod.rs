@@ -19,19 +19,21 @@ pub(crate) use maps::{divide, map, zip_map};
 pub(crate) use random::{normal_f32, normal_f64, random, uniform_f32, uniform_f64};
 pub(crate) use scan::scan_columns;
 
-use crate::kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction};
+use crate::kernel::{BinaryFunction, DeviceType, KernelDef, Numeric, UnaryFunction};
+use gpumem_core::Element;
 
 /// The kernel [`reduce`](reduce::reduce), with a body of its own for the host.
-pub(crate) fn reduce<T, A, First, Join>() -> KernelDef<on_host::Reduce<T, A>>
+pub(crate) fn reduce<T, U, A, First, Join>() -> KernelDef<on_host::Reduce<T, U, A>>
 where
-    T: Numeric,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
     A: Numeric,
-    First: UnaryFunction<T, Output = A> + 'static,
+    First: BinaryFunction<T, U, Output = A> + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
-    let kernel = reduce::reduce::<T, A, First, Join>();
+    let kernel = reduce::reduce::<T, U, A, First, Join>();
     // SAFETY: it writes the same elements, each group those that are its own.
-    unsafe { kernel.unsealed() }.host_groups(on_host::reduce::<T, A, First, Join>).sealed()
+    unsafe { kernel.unsealed() }.host_groups(on_host::reduce::<T, U, A, First, Join>).sealed()
 }
 
 /// The kernel [`reduce_index`](index::reduce_index), with a body of its own for the host.

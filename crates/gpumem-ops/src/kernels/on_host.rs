@@ -3,12 +3,13 @@
 
 use super::{CHUNK, GROUP, TILE};
 use crate::kernel::{
-    BinaryFunction, Numeric, Slice, SliceMut, UnaryFunction, Value,
+    BinaryFunction, DeviceType, Numeric, Slice, SliceMut, UnaryFunction, Value,
     codegen::{Fault, Phases},
 };
+use gpumem_core::Element;
 
 /// The parameters of [`reduce`](super::reduce()).
-pub(crate) type Reduce<T, A> = (Slice<T>, SliceMut<A>, Value<A>, u64, u64);
+pub(crate) type Reduce<T, U, A> = (Slice<T>, Slice<U>, SliceMut<A>, Value<A>, u64, u64);
 /// The parameters of [`reduce_index`](super::reduce_index()).
 pub(crate) type ReduceIndex<T> = (Slice<T>, Slice<u64>, SliceMut<T>, SliceMut<u64>, u64, u64);
 /// The parameters of [`scan_tiles`](super::scan_tiles()).
@@ -18,14 +19,15 @@ pub(crate) type Scan<T, A, R> = (Slice<T>, Slice<A>, SliceMut<R>, u64, u64, bool
 const PLACES: usize = GROUP as usize;
 
 /// As [`reduce`](super::reduce()).
-pub(crate) fn reduce<T, A, First, Join>(
+pub(crate) fn reduce<T, U, A, First, Join>(
     phases: &mut Phases<'_>,
-    (x, out, start, length, inner): &Reduce<T, A>,
+    (x, y, out, start, length, inner): &Reduce<T, U, A>,
 ) -> Result<(), Fault>
 where
-    T: Numeric,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
     A: Numeric,
-    First: UnaryFunction<T, Output = A>,
+    First: BinaryFunction<T, U, Output = A>,
     Join: BinaryFunction<A, A, Output = A>,
 {
     let join = Join::pointer();
@@ -53,7 +55,12 @@ where
             }
             for (row, at) in (0..count).step_by(lanes).enumerate() {
                 let filled = if lanes == 1 { places } else { lanes.min(count - at) };
-                add::<T, A, First, Join>(&mut eighths[row % 8][..filled], x, from + at * inner, across);
+                add::<T, U, A, First, Join>(
+                    &mut eighths[row % 8][..filled],
+                    (x, y),
+                    from + at * inner,
+                    across,
+                );
             }
             let [a, b, c, d, e, f, g, h] = &mut eighths;
             for p in 0..places {
@@ -80,22 +87,26 @@ where
 
 /// Joins elements at a distance of `across` to the sum of each place.
 #[inline(always)]
-fn add<T, A, First, Join>(sums: &mut [A], x: &Slice<T>, from: usize, across: usize)
+fn add<T, U, A, First, Join>(sums: &mut [A], (x, y): (&Slice<T>, &Slice<U>), from: usize, across: usize)
 where
-    T: Numeric,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
     A: Numeric,
-    First: UnaryFunction<T, Output = A>,
+    First: BinaryFunction<T, U, Output = A>,
     Join: BinaryFunction<A, A, Output = A>,
 {
-    let add = |sum: &mut A, value: T| {
-        *sum = Join::pointer()(*sum, First::pointer()(value));
+    let add = |sum: &mut A, x: T, y: U| {
+        *sum = Join::pointer()(*sum, First::pointer()(x, y));
     };
     match across {
         1 => {
-            let run = x.run(from, sums.len());
-            sums.iter_mut().zip(run).for_each(|(sum, value)| add(sum, value));
+            let run = x.run(from, sums.len()).zip(y.run(from, sums.len()));
+            sums.iter_mut().zip(run).for_each(|(sum, (x, y))| add(sum, x, y));
         }
-        _ => sums.iter_mut().enumerate().for_each(|(p, sum)| add(sum, x.get(from + p * across))),
+        _ => sums.iter_mut().enumerate().for_each(|(p, sum)| {
+            let at = from + p * across;
+            add(sum, x.get(at), y.get(at));
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reduces along an axis: each row of work-items joins 64 elements for each of its lanes.
 
-use crate::kernel::{BinaryFunction, Numeric, Slice, SliceMut, UnaryFunction, Value};
-use gpumem_core::BarrierScope::Local;
+use crate::kernel::{BinaryFunction, DeviceType, Numeric, Slice, SliceMut, Value};
+use gpumem_core::{BarrierScope::Local, Element};
 use gpumem_macros::kernel;
 
 /// The kernel, for groups of `lanes` by `256 / lanes` along x that cover `out`. An element of `out` joins `64 * lanes`
@@ -16,16 +16,18 @@ use gpumem_macros::kernel;
 // SAFETY: each row writes its own element. The lanes of a row exchange values after barriers. Indices are below the number of
 // elements, `outer * length * inner`, which the caller gives with an `out` of `outer * chunks * inner`.
 #[kernel(unsafe, unchecked, crate = crate)]
-pub(crate) fn reduce<T, A, First, Join>(
+pub(crate) fn reduce<T, U, A, First, Join>(
     x: Slice<T>,
+    y: Slice<U>,
     out: SliceMut<A>,
     start: Value<A>,
     length: u64,
     inner: u64,
 ) where
-    T: Numeric,
+    T: Element + DeviceType,
+    U: Element + DeviceType,
     A: Numeric,
-    First: UnaryFunction<T, Output = A> + 'static,
+    First: BinaryFunction<T, U, Output = A> + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
     let joined = shared::<A>([256]);
@@ -47,37 +49,37 @@ pub(crate) fn reduce<T, A, First, Join>(
     let (mut e, mut f, mut g, mut h) = (start, start, start, start);
     for _ in 0..8 {
         if left >= 8 {
-            a = Join(a, First(x[from]));
-            b = Join(b, First(x[from + step]));
-            c = Join(c, First(x[from + step * 2]));
-            d = Join(d, First(x[from + step * 3]));
-            e = Join(e, First(x[from + step * 4]));
-            f = Join(f, First(x[from + step * 5]));
-            g = Join(g, First(x[from + step * 6]));
-            h = Join(h, First(x[from + step * 7]));
+            a = Join(a, First(x[from], y[from]));
+            b = Join(b, First(x[from + step], y[from + step]));
+            c = Join(c, First(x[from + step * 2], y[from + step * 2]));
+            d = Join(d, First(x[from + step * 3], y[from + step * 3]));
+            e = Join(e, First(x[from + step * 4], y[from + step * 4]));
+            f = Join(f, First(x[from + step * 5], y[from + step * 5]));
+            g = Join(g, First(x[from + step * 6], y[from + step * 6]));
+            h = Join(h, First(x[from + step * 7], y[from + step * 7]));
             from += step * 8;
             left -= 8;
         } else {
             if left > 0 {
-                a = Join(a, First(x[from]));
+                a = Join(a, First(x[from], y[from]));
             }
             if left > 1 {
-                b = Join(b, First(x[from + step]));
+                b = Join(b, First(x[from + step], y[from + step]));
             }
             if left > 2 {
-                c = Join(c, First(x[from + step * 2]));
+                c = Join(c, First(x[from + step * 2], y[from + step * 2]));
             }
             if left > 3 {
-                d = Join(d, First(x[from + step * 3]));
+                d = Join(d, First(x[from + step * 3], y[from + step * 3]));
             }
             if left > 4 {
-                e = Join(e, First(x[from + step * 4]));
+                e = Join(e, First(x[from + step * 4], y[from + step * 4]));
             }
             if left > 5 {
-                f = Join(f, First(x[from + step * 5]));
+                f = Join(f, First(x[from + step * 5], y[from + step * 5]));
             }
             if left > 6 {
-                g = Join(g, First(x[from + step * 6]));
+                g = Join(g, First(x[from + step * 6], y[from + step * 6]));
             }
             left = 0;
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     CastTo, Summable,
-    functions::{Cast, is_larger, is_smaller, larger, plus, smaller},
+    functions::{self, Cast, is_larger, is_smaller, larger, plus, smaller},
     kernel::{HostForm, Kernel, KernelDef, Parameters, Value},
 };
 use gpumem_core::{Backend, ErrorKind, LaunchConfig};
@@ -12,6 +12,12 @@ use gpumem_roc::Roc;
 use gpumem_runtime::{Device, DeviceArray, Stream};
 use half::{bf16, f16};
 use ndarray::Ix1;
+
+/// A function of two types of elements.
+#[gpumem_macros::device(crate = crate)]
+fn weighted(x: f32, y: u8) -> f16 {
+    f16::from_f32(x * f32::from(y))
+}
 
 /// Whether the compiler takes the kernel; `None` if it is not installed.
 fn compiles<B: Backend, P: Parameters>(kernel: &KernelDef<P>, architecture: &str) -> Option<()> {
@@ -41,9 +47,9 @@ fn compiles_everywhere<P: Parameters>(kernel: KernelDef<P>) {
 fn all_of<T: Summable + CastTo<T>>() {
     type A<T> = <T as Summable>::Accumulator;
     type First<T> = Cast<T, A<T>>;
-    compiles_everywhere(super::reduce::<T, A<T>, First<T>, plus<A<T>>>());
-    compiles_everywhere(super::reduce::<T, T, Cast<T, T>, smaller<T>>());
-    compiles_everywhere(super::reduce::<T, T, Cast<T, T>, larger<T>>());
+    compiles_everywhere(super::reduce::<T, T, A<T>, functions::First<T, A<T>>, plus<A<T>>>());
+    compiles_everywhere(super::reduce::<T, T, T, functions::First<T, T>, smaller<T>>());
+    compiles_everywhere(super::reduce::<T, T, T, functions::First<T, T>, larger<T>>());
     compiles_everywhere(super::reduce_index::<T, is_smaller<T>>());
     compiles_everywhere(super::reduce_index::<T, is_larger<T>>());
     compiles_everywhere(super::scan_tiles::<T, A<T>, T::Sum, First<T>, Cast<A<T>, T::Sum>>());
@@ -62,6 +68,8 @@ fn all_of<T: Summable + CastTo<T>>() {
 fn the_compilers_take_the_kernels_for_floats() {
     all_of::<f16>();
     all_of::<f32>();
+    type Fused = functions::after_both<f32, u8, f16, f32, weighted, Cast<f16, f32>>;
+    compiles_everywhere(super::reduce::<f32, u8, f32, Fused, plus<f32>>());
 }
 
 #[test]
@@ -118,14 +126,14 @@ fn agrees<P: Parameters>(kernel: &KernelDef<P>, len: usize, launch: Launch<'_, P
 #[test]
 fn work_items_do_not_race() {
     let x: Vec<f32> = (0..3 * 2100).map(|at| at as f32 * 0.1).collect();
-    let reduce = super::reduce::<f32, f32, Cast<f32, f32>, plus<f32>>();
+    let reduce = super::reduce::<f32, f32, f32, functions::First<f32, f32>, plus<f32>>();
     // 3 lines of 2100 neighbours, in rows of 64 lanes; then 2100 lines of 3, of one lane.
     for (lanes, length, inner, len) in [(64, 2100, 1, 3), (1, 3, 2100, 2100)] {
         let sums = agrees(&reduce, len, &|kernel, stream, out| {
             let x = stream.to_device(&x)?;
             let groups = len.div_ceil(256 / lanes as usize) as u32;
             let dims = LaunchConfig::new(groups, (lanes, 256 / lanes));
-            kernel.launch(stream, &dims, (&x, out, Value(0.0), length, inner))
+            kernel.launch(stream, &dims, (&x, &x, out, Value(0.0), length, inner))
         });
         let (all, expected): (f32, f32) = (sums.iter().sum(), x.iter().sum());
         assert!((all - expected).abs() < expected * 1e-5, "{all} is not {expected}");

@@ -1,8 +1,12 @@
 //! Reductions, scans, casts and maps: ndarray's results for any layout and element, and the host's bits on every device.
 
+mod fused;
 mod layouts;
 
-use self::layouts::{Dice, Layout, types};
+use self::{
+    fused::functions_are_summed_with_the_bits_of_two_steps,
+    layouts::{Dice, Layout, types},
+};
 use super::tools::{fail, same};
 use crate::{Lab, Level, Stop, Verdict, refused, refused_layout, skip};
 use gpumem_core::{Backend, ErrorKind, LayoutError, Result};
@@ -24,6 +28,7 @@ cases! { Level::Kernel;
     scans_of_any_layout,
     casts_are_those_of_rust,
     functions_are_mapped_over_any_layout,
+    functions_are_summed_with_the_bits_of_two_steps,
     arrays_are_concatenated_along_any_axis,
     nan_is_the_least_and_the_greatest,
     products_of_all_and_along_axes,
@@ -404,7 +409,10 @@ fn axes_and_shapes_that_do_not_fit_are_refused<B: Backend>(lab: &Lab<B>) -> Verd
     refused_layout(array.exclusive_scan(2), is_beyond)?;
     let other = lab.device().device_array::<u8, _>((3, 2))?;
     let is_other = |error: &LayoutError| matches!(error, LayoutError::ShapeMismatch { .. });
-    refused_layout(array.zip_map::<mixed<i32>, _>(&other), is_other)
+    refused_layout(array.zip_map::<mixed<i32>, _>(&other), is_other)?;
+    refused_layout(array.zip_map_sum::<mixed<i32>, _>(&other), is_other)?;
+    let other = lab.device().device_array::<u8, _>((2, 3))?;
+    refused_layout(array.zip_map_sum_axis::<mixed<i32>, _>(&other, 2), is_beyond)
 }
 
 /// Fractions between -1 and 1.
@@ -474,6 +482,11 @@ fn sums_of_floats_are_nearly_exact<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
+#[gpumem_macros::device(crate = self::facade)]
+fn product(x: u32, y: u32) -> u32 {
+    x * y
+}
+
 fn operations_wait_for_late_writers<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (producer, consumer) = (lab.device().stream()?, lab.device().stream()?);
     let mut array = lab.device().device_array::<u32, _>((300, 40))?;
@@ -484,9 +497,11 @@ fn operations_wait_for_late_writers<B: Backend>(lab: &Lab<B>) -> Verdict {
         let sum = array.on(&consumer).sum()?;
         let rows = array.on(&consumer).sum_axis(1)?;
         let scanned = array.on(&consumer).exclusive_scan(0)?;
+        let products = array.on(&consumer).zip_map_sum::<product, _>(&array)?;
         // Later work on the producer's stream waits for those that read.
         producer.fill(&mut array, 0)?;
         assert_eq!(sum.read()?, u64::from(value) * 12_000);
+        assert_eq!(products.read()?, u64::from(value * value) * 12_000);
         assert_eq!(rows.copy_to_host()?, Array1::from_elem(300, u64::from(value) * 40));
         assert_eq!(scanned.get((299, 39))?, u64::from(value) * 299);
         // A stream's operations take the results of another's.

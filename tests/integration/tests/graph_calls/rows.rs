@@ -486,6 +486,8 @@ fn operations() -> Vec<(&'static str, Row)> {
         "ArrayOps::exclusive_scan" "OnStream::exclusive_scan": exclusive_scan(0);
         "ArrayOps::inclusive_scan" "OnStream::inclusive_scan": inclusive_scan(0);
         "ArrayOps::map" "OnStream::map": map::<squared>();
+        "ArrayOps::map_sum" "OnStream::map_sum": map_sum::<squared>();
+        "ArrayOps::map_sum_axis" "OnStream::map_sum_axis": map_sum_axis::<squared>(0);
         "ArrayOps::max" "OnStream::max": max();
         "ArrayOps::max_axis" "OnStream::max_axis": max_axis(0);
         "ArrayOps::mean" "OnStream::mean": mean();
@@ -497,6 +499,8 @@ fn operations() -> Vec<(&'static str, Row)> {
         "ArrayOps::sum" "OnStream::sum": sum();
         "ArrayOps::sum_axis" "OnStream::sum_axis": sum_axis(0);
         "ArrayOps::zip_map" "OnStream::zip_map": zip_map::<product, _>(&c.x);
+        "ArrayOps::zip_map_sum" "OnStream::zip_map_sum": zip_map_sum::<product, _>(&c.x);
+        "ArrayOps::zip_map_sum_axis" "OnStream::zip_map_sum_axis": zip_map_sum_axis::<product, _>(&c.x, 0);
     };
     all.extend([
         ("Philox::fill_normal", Recorded(|mut c| Philox::new(1).fill_normal(c.stream, &mut c.y)) as Row),
