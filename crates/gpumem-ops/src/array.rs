@@ -1,10 +1,10 @@
 //! The operations as methods, of arrays and of arrays on a stream.
 
 use crate::{
-    Bounded, CastTo, Summable,
+    Bounded, CastTo, Sortable, Summable,
     functions::Cast,
     kernel::DeviceType,
-    maps, reductions, scans,
+    maps, reductions, scans, sorts,
     stream::{OnStream, Run},
 };
 use gpumem_core::{Element, Result};
@@ -12,7 +12,7 @@ use gpumem_kernel::{BinaryFunction, Numeric, UnaryFunction};
 use gpumem_runtime::{ArrayBase, DeviceArray, Storage, Stream};
 use ndarray::{Dimension, RemoveAxis};
 
-/// Reductions, scans, casts and maps of arrays and views of any layout.
+/// Reductions, scans, sorts, casts and maps of arrays and views of any layout.
 ///
 /// Those of an array have finished on return. Those of an array [on a stream](Self::on) return at once, and their results stay on
 /// the device.
@@ -235,6 +235,37 @@ pub trait ArrayOps<S: Storage, D: Dimension>: Run<S, D> {
         S::Elem: Summable,
     {
         self.all(|stream, array| scans::scan("exclusive_scan", stream, array, axis, true))
+    }
+
+    /// Returns the elements in ascending order along an axis. Equal ones stay in their order, and floats are in a total order
+    /// ([`Sortable`]).
+    /// ```
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let x = device.to_device(&[2.0, f32::NAN, -1.0, 0.0])?;
+    /// let sorted = x.sort(0)?;
+    /// assert_eq!(sorted.slice(ndarray::s![..3])?.copy_to_host()?, ndarray::array![-1.0, 0.0, 2.0]);
+    /// assert!(sorted.get(3)?.is_nan());
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    fn sort(&self, axis: usize) -> Result<DeviceArray<S::Elem, D, S::Backend>>
+    where
+        S::Elem: Sortable,
+    {
+        self.all(|stream, array| sorts::sort(stream, array, axis))
+    }
+
+    /// Returns the positions along an axis that would [sort](Self::sort) the elements.
+    /// ```
+    /// # use gpumem_ops::ArrayOps; let device = gpumem_runtime::Device::<gpumem_host::Host>::open("host")?;
+    /// let x = device.to_device(&ndarray::array![[3, 1, 2], [5, 5, 4]])?;
+    /// assert_eq!(x.argsort(1)?.copy_to_host()?, ndarray::array![[1, 2, 0], [2, 0, 1]]);
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    fn argsort(&self, axis: usize) -> Result<DeviceArray<u64, D, S::Backend>>
+    where
+        S::Elem: Sortable,
+    {
+        self.all(|stream, array| sorts::argsort(stream, array, axis))
     }
 
     /// Returns the elements as another type, as Rust's `as` converts them ([`CastTo`]).

@@ -1,5 +1,5 @@
-//! Reductions, scans, casts, maps and random numbers for arrays of gpumem, on every device. Depend on `gpumem`, which re-exports this
-//! crate as `gpumem::ops`.
+//! Reductions, scans, sorts, casts, maps and random numbers for arrays of gpumem, on every device. Depend on `gpumem`, which
+//! re-exports this crate as `gpumem::ops`.
 //!
 //! [`ArrayOps`] has the operations as methods of arrays. `x.sum()` has finished on return; `x.on(&stream).sum()` returns at once
 //! and leaves its result on the device. The names are those of ndarray and CuPy.
@@ -28,6 +28,7 @@ mod operand;
 mod random;
 mod reductions;
 mod scans;
+mod sorts;
 mod stream;
 
 /// Where the attributes of kernels look for the crate that they use.
@@ -40,6 +41,7 @@ pub use elements::{Bounded, Summable};
 pub use functions::CastTo;
 pub use maps::{concatenate, concatenate_on};
 pub use random::{Philox, RandomFloat};
+pub use sorts::Sortable;
 pub use stream::{OnStream, Results};
 
 /// The key to what is behind the handles of `gpumem-runtime`.

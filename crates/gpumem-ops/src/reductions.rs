@@ -25,7 +25,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// All elements, as one axis.
-    fn all(length: usize) -> Self {
+    pub(crate) fn all(length: usize) -> Self {
         Self { outer: 1, length, inner: 1 }
     }
 

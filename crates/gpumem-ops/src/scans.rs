@@ -36,7 +36,7 @@ where
 }
 
 /// Scans each line of `x`. The sums are added as `A`, and stored as `R`.
-fn scanned<T, A, R, B: Backend>(
+pub(crate) fn scanned<T, A, R, B: Backend>(
     stream: &Stream<B>,
     x: &DeviceView<'_, T, IxDyn, B>,
     line: Line,

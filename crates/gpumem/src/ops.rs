@@ -1,4 +1,4 @@
-//! Reductions, scans, casts, maps and random numbers, on every device.
+//! Reductions, scans, sorts, casts, maps and random numbers, on every device.
 //!
 //! [`ArrayOps`] has the operations as methods of arrays, and the [prelude](crate::prelude) has it. `x.sum()` has finished on return;
 //! `x.on(&stream).sum()` returns at once and leaves its result on the device. The names are those of ndarray and CuPy.
@@ -33,10 +33,11 @@
 //! | scans with fewer than 32 elements after the axis | at most 180 `u` up to a length of 2^28 | the same |
 //! | scans else | 75 `u` for every factor of 64 of the length | the same |
 //! | `f16`, `bf16` | the same in `f32`, and one rounding at the end | |
-//! | `min`, `max`, `argmin`, `argmax`, `cast`, `concatenate` | none | none |
+//! | `min`, `max`, `argmin`, `argmax`, `sort`, `argsort`, `cast`, `concatenate` | none | none |
 //!
 //! NaN is less and greater than all numbers: `min` and `max` return it, `argmin` and `argmax` its first place. Of equal elements
-//! the first counts; `min` and `max` of `0.0` and `-0.0` may be either, the same on every device.
+//! the first counts; `min` and `max` of `0.0` and `-0.0` may be either, the same on every device. `sort` and `argsort` have
+//! a total order, with `-0.0` before `0.0` and NaN last, and leave equal elements in their order.
 //!
 //! # Random numbers
 //!

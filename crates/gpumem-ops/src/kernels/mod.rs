@@ -3,6 +3,7 @@
 
 #![allow(clippy::manual_div_ceil, clippy::manual_is_multiple_of)] // kernels are closer to C++
 
+pub(crate) mod digits;
 mod index;
 mod maps;
 mod on_host;
@@ -11,6 +12,7 @@ mod random;
 mod random_tests;
 mod reduce;
 mod scan;
+pub(crate) mod sort;
 #[cfg(test)]
 #[allow(clippy::panic, clippy::unwrap_used)] // helpers of tests
 mod tests;

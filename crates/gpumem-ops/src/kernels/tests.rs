@@ -89,6 +89,22 @@ fn the_compilers_take_the_kernels_of_random_numbers() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Miri loads no libraries
+fn the_compilers_take_the_kernels_that_sort() {
+    use super::{
+        digits,
+        sort::{self, count_digits, move_by_digit},
+    };
+    compiles_everywhere(count_digits::<f16, digits::digit_f16>());
+    compiles_everywhere(move_by_digit::<f16, digits::digit_f16>());
+    compiles_everywhere(move_by_digit::<f64, digits::digit_f64>());
+    compiles_everywhere(move_by_digit::<i8, digits::digit_i8>());
+    compiles_everywhere(move_by_digit::<u64, digits::digit_of_line>());
+    compiles_everywhere(sort::sorted_elements::<f32>());
+    compiles_everywhere(sort::sorted_positions());
+}
+
+#[test]
+#[cfg_attr(miri, ignore)] // Miri loads no libraries
 fn the_compilers_take_every_cast() {
     macro_rules! casts {
         ($($from:ident)*; $to:tt) => {$( casts!(@from $from $to); )*};
@@ -154,4 +170,35 @@ fn work_items_do_not_race() {
         Ok(())
     });
     assert_eq!(greatest, [2099.0f32 * 0.1, 4199.0 * 0.1, 6299.0 * 0.1]);
+}
+
+#[test]
+fn work_items_that_sort_do_not_race() {
+    use super::{
+        digits::digit_f32,
+        sort::{count_digits, move_by_digit},
+    };
+    // Two tiles, with 16 different digits from bit 19 on.
+    let x: Vec<f32> =
+        (0..4500u32).map(|at| f32::from_bits(0x3f80_0000 | ((at * 7 % 16) << 19) | at)).collect();
+    let dims = LaunchConfig::new(2, 256);
+    let mut counts = vec![0u32; 32];
+    x.iter().enumerate().for_each(|(at, x)| {
+        counts[(x.to_bits() >> 19) as usize % 16 * 2 + at / 4096] += 1;
+    });
+    agrees(&count_digits::<f32, digit_f32>(), 1, &|kernel, stream, _| {
+        let (x, mut found) = (stream.to_device(&x)?, stream.device_array::<u32, _>(32)?);
+        kernel.launch(stream, &dims, (&x, &mut found, 19, 1, 1))?;
+        assert_eq!(found.copy_to_host()?.to_vec(), counts);
+        Ok(())
+    });
+    let before: Vec<u64> = (0..32).map(|at| counts[..at].iter().copied().map(u64::from).sum()).collect();
+    let moved = agrees(&move_by_digit::<f32, digit_f32>(), x.len(), &|kernel, stream, out| {
+        let (x, before) = (stream.to_device(&x)?, stream.to_device(&before)?);
+        let (none, mut places) = (stream.device_array::<u64, _>(0)?, stream.device_array::<u64, _>(x.len())?);
+        kernel.launch(stream, &dims, (&x, &none, &before, out, &mut places, 19, 1, 1))
+    });
+    let mut expected = x.clone();
+    expected.sort_by_key(|x| (x.to_bits() >> 19) % 16);
+    assert_eq!(moved, expected);
 }

@@ -2,10 +2,15 @@
 
 mod fused;
 mod layouts;
+mod sorts;
 
 use self::{
     fused::functions_are_summed_with_the_bits_of_two_steps,
     layouts::{Dice, Layout, types},
+    sorts::{
+        arrays_of_any_layout_are_sorted, nothing_to_sort, numbers_are_in_a_total_order,
+        sorting_waits_for_late_writers,
+    },
 };
 use super::tools::{fail, same};
 use crate::{Lab, Level, Stop, Verdict, refused, refused_layout, skip};
@@ -26,6 +31,10 @@ cases! { Level::Kernel;
     sums_and_means_of_any_layout,
     extremes_and_their_places_of_any_layout,
     scans_of_any_layout,
+    arrays_of_any_layout_are_sorted,
+    numbers_are_in_a_total_order,
+    sorting_waits_for_late_writers,
+    nothing_to_sort,
     casts_are_those_of_rust,
     functions_are_mapped_over_any_layout,
     functions_are_summed_with_the_bits_of_two_steps,

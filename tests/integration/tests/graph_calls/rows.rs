@@ -482,6 +482,7 @@ fn operations() -> Vec<(&'static str, Row)> {
         "ArrayOps::argmax_axis" "OnStream::argmax_axis": argmax_axis(0);
         "ArrayOps::argmin" "OnStream::argmin": argmin();
         "ArrayOps::argmin_axis" "OnStream::argmin_axis": argmin_axis(0);
+        "ArrayOps::argsort" "OnStream::argsort": argsort(0);
         "ArrayOps::cast" "OnStream::cast": cast::<i32>();
         "ArrayOps::exclusive_scan" "OnStream::exclusive_scan": exclusive_scan(0);
         "ArrayOps::inclusive_scan" "OnStream::inclusive_scan": inclusive_scan(0);
@@ -496,6 +497,7 @@ fn operations() -> Vec<(&'static str, Row)> {
         "ArrayOps::min_axis" "OnStream::min_axis": min_axis(0);
         "ArrayOps::prod" "OnStream::prod": prod();
         "ArrayOps::prod_axis" "OnStream::prod_axis": prod_axis(0);
+        "ArrayOps::sort" "OnStream::sort": sort(0);
         "ArrayOps::sum" "OnStream::sum": sum();
         "ArrayOps::sum_axis" "OnStream::sum_axis": sum_axis(0);
         "ArrayOps::zip_map" "OnStream::zip_map": zip_map::<product, _>(&c.x);
