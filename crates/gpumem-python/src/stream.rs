@@ -67,8 +67,8 @@ impl<'py> FromPyObject<'_, 'py> for GivenStream {
 }
 
 /// A queue of work. If work on two streams uses one array, the library orders it.
-#[pyclass(frozen, module = "pygpumem", skip_from_py_object)]
-#[derive(Clone)]
+#[pyclass(frozen, eq, hash, module = "pygpumem", skip_from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Stream(pub(crate) gpumem::Stream);
 
 #[pymethods]

@@ -336,3 +336,12 @@ def test_a_broadcast_of_a_packed_field_is_copied_whole():
     repeated = gpumem.to_device(np.broadcast_to(records, (3, 2))["b"])
     np.testing.assert_array_equal(repeated[1:].copy_to_host(), expected[1:])
     np.testing.assert_array_equal(gpumem.to_device(field.broadcast_to((3, 2))).copy_to_host(), expected)
+
+
+def test_streams_are_equal_if_they_are_one_queue():
+    stream, other = gpumem.stream(), gpumem.stream()
+    with stream.auto_synchronize() as same:
+        assert same == stream and hash(same) == hash(stream)
+    assert stream != other and len({stream, same, other}) == 2
+    assert gpumem.default_stream() == gpumem.default_stream()
+    assert gpumem.default_stream() != gpumem.default_stream(device="host:1")

@@ -17,6 +17,7 @@ use gpumem_memory::{
 use std::{
     any::Any,
     fmt,
+    hash::{Hash, Hasher},
     panic::{RefUnwindSafe, UnwindSafe},
     sync::Arc,
 };
@@ -39,6 +40,21 @@ struct Inner<B: Backend> {
 // As a device. Of the owner nothing is used but its drop.
 impl<B: Backend> UnwindSafe for Inner<B> {}
 impl<B: Backend> RefUnwindSafe for Inner<B> {}
+
+impl<B: Backend> PartialEq for Stream<B> {
+    /// Whether both are handles of one queue.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0.timeline, &other.0.timeline)
+    }
+}
+
+impl<B: Backend> Eq for Stream<B> {}
+
+impl<B: Backend> Hash for Stream<B> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0.timeline).addr().hash(state);
+    }
+}
 
 impl<B: Backend> Stream<B> {
     pub(crate) fn own(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
