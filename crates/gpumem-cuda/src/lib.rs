@@ -42,6 +42,7 @@ pub use event::CudaEvent;
 pub use ext::CudaExt;
 pub use gpumem_core::IpcMemory;
 pub use module::{CudaKernel, CudaModule};
+pub use probe::add_compiler_folders;
 pub use stream::CudaStream;
 
 /// The name of the backend in selectors and errors.

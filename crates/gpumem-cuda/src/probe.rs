@@ -11,7 +11,11 @@ use gpumem_core::{
     process::{OnceBeforeFork, ProcessGuard},
 };
 use libloading::Library;
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 /// The oldest driver that has all functions and their present meaning: CUDA 12.0.
 const OLDEST: i32 = 12_000;
@@ -92,6 +96,13 @@ pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static Nvrtc> {
                 let have = format!("{major}.{minor}");
                 return Err(LoadFailure::TooOld { have, need: "12.0".to_owned() });
             }
+            // It opens its other part by name, and not every package's library finds that beside itself.
+            if let Some(folder) = Path::new(name).parent() {
+                let part = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
+                // SAFETY: as in `find`.
+                let part = part.is_file().then(|| unsafe { Library::new(part) });
+                std::mem::forget(part);
+            }
             Ok(Nvrtc { api, version: format!("NVRTC {major}.{minor} ({name})") })
         })
     });
@@ -133,7 +144,18 @@ fn missing(name: &'static str) -> LoadFailure {
     LoadFailure::MissingSymbol { name: name.to_owned() }
 }
 
-/// cudarc's names, then those of newer versions and the places where toolkits put them.
+/// The names of NVRTC in NVIDIA's packages for Python.
+const NAMES_IN_PACKAGES: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
+
+static COMPILER_FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Has this process look for NVRTC in these folders too, after the system's loader and where toolkits are: in the packages of a
+/// Python, say. The first call counts, before anything is compiled.
+pub fn add_compiler_folders(folders: impl IntoIterator<Item = PathBuf>) {
+    COMPILER_FOLDERS.get_or_init(|| folders.into_iter().collect());
+}
+
+/// cudarc's names, then those of newer versions and the places where toolkits put them, and the folders that the program knows of.
 fn nvrtc_names() -> Vec<String> {
     let mut names = cudarc::get_lib_name_candidates("nvrtc");
     if cfg!(windows) {
@@ -144,6 +166,9 @@ fn nvrtc_names() -> Vec<String> {
         names.extend(
             homes.chain(["/usr/local/cuda".to_owned()]).map(|home| format!("{home}/lib64/libnvrtc.so")),
         );
+        let files =
+            |folder: &PathBuf| NAMES_IN_PACKAGES.map(|name| folder.join(name).to_string_lossy().into_owned());
+        names.extend(COMPILER_FOLDERS.get().into_iter().flatten().flat_map(files));
     }
     names
 }
@@ -185,6 +210,18 @@ mod tests {
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn folders_of_the_program_come_last_and_once() {
+        for folder in ["/packages", "/others"] {
+            add_compiler_folders([folder.into()]);
+        }
+        let all = nvrtc_names();
+        let last = ["/packages/libnvrtc.so.13", "/packages/libnvrtc.so.12"];
+        assert!(all.ends_with(&last.map(str::to_owned)), "{all:?}");
+        assert!(!all.iter().any(|name| name.starts_with("/others")));
     }
 
     #[test]

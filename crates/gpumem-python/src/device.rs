@@ -11,6 +11,7 @@ use pyo3::{
 use std::{
     cell::RefCell,
     hash::{DefaultHasher, Hash, Hasher},
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
@@ -102,6 +103,23 @@ pub(crate) fn given(device: Option<GivenDevice>) -> PyResult<gpumem::Device> {
         Some(device) => Ok(device.0),
         None => current(),
     }
+}
+
+/// Those of these folders that packages of this Python have.
+pub(crate) fn package_folders(py: Python<'_>, names: &[&str]) -> PyResult<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in py.import("sys")?.getattr("path")?.try_iter()? {
+        let Ok(entry) = entry?.extract::<PathBuf>() else { continue };
+        found.extend(names.iter().map(|name| entry.join(name)).filter(|folder| folder.is_dir()));
+    }
+    Ok(found)
+}
+
+/// Has NVIDIA's packages looked into for the compiler, where the system has none: of CUDA 13, of CUDA 12.
+pub(crate) fn look_for_compilers(py: Python<'_>) -> PyResult<()> {
+    let folders = package_folders(py, &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"])?;
+    gpumem::cuda::add_compiler_folders(folders);
+    Ok(())
 }
 
 /// The names of the GPUs of every backend.

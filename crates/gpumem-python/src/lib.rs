@@ -46,7 +46,7 @@ mod wait;
 // Not without the interpreter's lock: that is tested nowhere.
 #[pyo3::pymodule(name = "_native", gil_used = true)]
 mod module {
-    use crate::{array, attach, gpus, varying};
+    use crate::{array, attach, device, gpus, varying};
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -91,6 +91,7 @@ mod module {
         attach::check_interpreter()?;
         module.add("gpus", Bound::new(module.py(), gpus::Gpus)?)?;
         attach::watch(module.py())?;
+        device::look_for_compilers(module.py())?;
         array::add_operators(&module.py().get_type::<DeviceNDArray>(), array::absent)?;
         array::add_operators(&module.py().get_type::<Varying>(), varying::opaque)
     }

@@ -1,6 +1,6 @@
 //! What a communicator is made with: options, and the library of collectives.
 
-use crate::error::raise;
+use crate::{device::package_folders, error::raise};
 use gpumem::collectives::{self, CollectiveLibrary, Options};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{path::PathBuf, time::Duration};
@@ -17,13 +17,7 @@ pub(super) fn options(timeout: Option<f64>, check: Option<bool>) -> PyResult<Opt
 
 /// Has NVIDIA's packages of this Python looked into for libraries.
 pub(super) fn look_in_packages(py: Python<'_>) -> PyResult<()> {
-    for entry in py.import("sys")?.getattr("path")?.try_iter()? {
-        let Ok(entry) = entry?.extract::<PathBuf>() else { continue };
-        let folder = entry.join("nvidia/nccl/lib");
-        if folder.is_dir() {
-            collectives::add_library_folder(folder);
-        }
-    }
+    package_folders(py, &["nvidia/nccl/lib"])?.into_iter().for_each(collectives::add_library_folder);
     Ok(())
 }
 
