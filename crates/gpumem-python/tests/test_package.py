@@ -101,6 +101,13 @@ def test_the_report_names_devices_and_what_is_missing():
     assert set(pygpumem.unavailable()) <= listed and {"nccl", "rccl"} <= listed
 
 
+def test_the_kernel_of_the_report_names_types_as_a_compiler_finds_them():
+    from pygpumem.__main__ import KERNEL
+
+    assert "gpumem::slice<" in KERNEL and "using" not in KERNEL
+    cuda.compile(KERNEL)
+
+
 def test_page_locked_arrays_are_numpys():
     stream = cuda.stream()
     for make in cuda.pinned_array, cuda.mapped_array, cuda.managed_array:

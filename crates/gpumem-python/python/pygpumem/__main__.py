@@ -7,7 +7,7 @@ import numpy
 import pygpumem
 
 # The least that a device's compiler takes.
-KERNEL = "GPUMEM_KERNEL nothing(slice<float> x) { }"
+KERNEL = "GPUMEM_KERNEL nothing(gpumem::slice<float> x) { }"
 
 
 def compiles(device):
