@@ -16,12 +16,43 @@ use gpumem::{
 use pyo3::{
     PyTraverseError, PyVisit,
     prelude::*,
-    types::{PyList, PyTuple},
+    types::{PyList, PyTuple, PyWeakref, PyWeakrefMethods, PyWeakrefReference},
 };
 use std::sync::{Mutex, PoisonError};
 
 /// The arrays that `register` has locked, by the address of the array object.
 static REGISTERED: Mutex<Vec<(usize, Kept<HostNDArray>)>> = Mutex::new(Vec::new());
+
+/// The page-locked arrays of NumPy's arrays, by the addresses of those array objects.
+static LOCKED: Mutex<Vec<(usize, Kept<PyWeakref>)>> = Mutex::new(Vec::new());
+
+/// Has copies of these arrays on a stream be copies of their page-locked arrays, until they are unlocked.
+fn announce(arrays: &Bound<'_, PyTuple>, locked: &[Kept<HostNDArray>]) -> PyResult<()> {
+    let weak = |array: &Kept<HostNDArray>| PyWeakrefReference::new(array.bind(arrays.py()).as_any());
+    let weak = locked.iter().map(|array| Ok(weak(array)?.into_any().cast_into::<PyWeakref>()?.unbind().into()));
+    let weak = weak.collect::<PyResult<Vec<_>>>()?;
+    let names = arrays.iter().map(|array| array.as_ptr().addr());
+    LOCKED.lock().unwrap_or_else(PoisonError::into_inner).extend(names.zip(weak));
+    Ok(())
+}
+
+/// Takes them, and those that are gone, back.
+fn withdraw(py: Python<'_>, locked: &[Kept<HostNDArray>]) {
+    let is_over = |(_, weak): &mut (usize, Kept<PyWeakref>)| {
+        let array = weak.bind(py).upgrade();
+        array.is_none_or(|array| locked.iter().any(|locked| locked.bind(py).is(&array)))
+    };
+    // The mutex is free again before they are dropped.
+    let over: Vec<_> = LOCKED.lock().unwrap_or_else(PoisonError::into_inner).extract_if(.., is_over).collect();
+    drop(over);
+}
+
+/// The page-locked array of an array of NumPy while `pinned` or `register` has locked it. What is locked twice is had from the last.
+pub(crate) fn locked<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, HostNDArray>> {
+    let arrays = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_, weak) = arrays.iter().rev().find(|(name, _)| *name == array.as_ptr().addr())?;
+    weak.bind(array.py()).upgrade()?.cast_into().ok()
+}
 
 /// Page-locks one array, which is kept alive until it is unlocked.
 fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyResult<HostNDArray> {
@@ -98,6 +129,7 @@ fn lock_all(
 
 /// Unlocks all of them, and tells the first error.
 fn unlock_all(py: Python<'_>, locked: Vec<Kept<HostNDArray>>) -> PyResult<()> {
+    withdraw(py, &locked);
     let ended: Vec<_> = locked.into_iter().rev().map(|array| array.get().end(py)).collect();
     ended.into_iter().collect()
 }
@@ -130,7 +162,11 @@ impl Locking {
         if self.way == Way::Registered {
             return Ok(self.arrays.bind(py).clone().into_any());
         }
-        let locked = lock_all(self.arrays.bind(py), &self.device, self.way == Way::Mapped)?;
+        let arrays = self.arrays.bind(py);
+        let locked = lock_all(arrays, &self.device, self.way == Way::Mapped)?;
+        if self.way == Way::Pinned {
+            announce(arrays, &locked)?;
+        }
         let given: Vec<Bound<'py, PyAny>> = match self.way {
             Way::Mapped => locked
                 .iter()
@@ -164,7 +200,7 @@ fn locking(arrays: &Bound<'_, PyTuple>, device: Option<device::GivenDevice>, way
 }
 
 /// Page-locks NumPy arrays while the context lasts. It gives them as page-locked arrays of the library's, in a tuple:
-/// copies of these on a stream are only enqueued. At the end they are waited for and unlocked at once.
+/// copies of these, and of the arrays themselves, on a stream are only enqueued. At the end they are waited for and unlocked at once.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
 pub(crate) fn pinned(arrays: &Bound<'_, PyTuple>, device: Option<device::GivenDevice>) -> PyResult<Locking> {
@@ -179,7 +215,8 @@ pub(crate) fn mapped(arrays: &Bound<'_, PyTuple>, device: Option<device::GivenDe
     locking(arrays, device, Way::Mapped)
 }
 
-/// Page-locks NumPy arrays now, until `deregister`, or until the end of the context that is returned.
+/// Page-locks NumPy arrays now, until `deregister`, or until the end of the context that is returned. Copies of them on a stream are only
+/// enqueued meanwhile.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
 pub(crate) fn register(
@@ -188,6 +225,7 @@ pub(crate) fn register(
 ) -> PyResult<Locking> {
     let context = locking(arrays, device, Way::Registered)?;
     let locked = lock_all(arrays, &context.device, false)?;
+    announce(arrays, &locked)?;
     let names = arrays.iter().map(|array| array.as_ptr().addr());
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).extend(names.zip(locked));
     Ok(context)

@@ -156,7 +156,7 @@ where
 }
 
 /// A page-locked, mapped or managed array. `numpy.asarray` of it is a NumPy array over the same memory.
-#[pyclass(frozen, module = "pygpumem", name = "HostNDArray")]
+#[pyclass(frozen, weakref, module = "pygpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
     /// The process that made it: in a forked child the lock may be held for ever.
     origin: ProcessGuard,

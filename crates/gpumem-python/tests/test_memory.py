@@ -1,6 +1,7 @@
 """Page-locking, cleanup and reports, with the words of Numba."""
 
 import gc
+import threading
 import weakref
 
 import pygpumem as gpumem
@@ -26,6 +27,43 @@ def test_pinned_locks_while_the_context_lasts():
         gpumem.to_device(one, stream=stream)
     with gpumem.pinned(first), gpumem.pinned(first[:1]):
         pass
+
+
+def test_copies_of_a_page_locked_array_itself_are_only_enqueued():
+    source = "GPUMEM_KERNEL slow(slice<double> y) { }"
+    for lock in gpumem.pinned, gpumem.register:
+        begun, ends = threading.Event(), threading.Event()
+        slow = gpumem.compile(source, host=lambda y: (begun.set(), ends.wait(60), y.fill(5)))
+        stream, array, there = gpumem.stream(), np.zeros(4), gpumem.to_device(np.ones(4))
+        with lock(array):
+            slow[1, 1, stream](there)
+            assert begun.wait(60)
+            assert there.copy_to_host(array, stream=stream) is array  # returns, although the kernel waits
+            there.copy_to_device(array, stream=stream)
+            again = gpumem.to_device(array, stream=stream)
+            assert not array.any()
+            ends.set()
+        # The end of the context has waited.
+        assert (array == 5).all()
+        np.testing.assert_array_equal(again.copy_to_host(), array)
+
+
+def test_a_page_locked_array_is_an_ordinary_one_where_it_is_not_itself():
+    """Parts and arrays that are unlocked again, also where another of their locks has ended."""
+    stream, array = gpumem.stream(), np.arange(4.0)
+    there = gpumem.to_device(np.full(2, 7.0))
+    with gpumem.pinned(array):
+        with gpumem.pinned(array):
+            pass
+        there.copy_to_host(array[1:3], stream=stream)
+        assert array.tolist() == [0, 7, 7, 3]
+        np.testing.assert_array_equal(gpumem.to_device(array, stream=stream).copy_to_host(), array)
+    np.testing.assert_array_equal(gpumem.to_device(array, stream=stream).copy_to_host(), array)
+    context = gpumem.pinned(array)
+    context.__enter__()
+    del context
+    gc.collect()  # It has gone without its end.
+    np.testing.assert_array_equal(gpumem.to_device(array, stream=stream).copy_to_host(), array)
 
 
 def test_pinned_ends_on_every_way_out():
