@@ -3,7 +3,7 @@
 use crate::{error::raise, list::named, wait::may_wait};
 use pyo3::{
     Borrowed,
-    exceptions::{PyIndexError, PyTypeError},
+    exceptions::{PyAttributeError, PyIndexError, PyTypeError},
     prelude::*,
     sync::PyOnceLock,
     types::{PyDict, PyTuple},
@@ -180,6 +180,24 @@ impl Device {
         self.memory_info(py)
     }
 
+    /// The compute capability of NVIDIA's GPUs, as two numbers.
+    #[getter]
+    fn compute_capability(&self) -> PyResult<(u32, u32)> {
+        let number = self.0.info().architecture.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
+        let none = || PyAttributeError::new_err("only NVIDIA's GPUs have a compute capability");
+        number.map(|number| (number / 10, number % 10)).ok_or_else(none)
+    }
+
+    /// Whether the device can reach the memory of another directly, which is a `Device`, its name, or the number of a GPU. Copies work
+    /// without.
+    fn can_access_peer(&self, py: Python<'_>, peer: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let peer = match peer.extract::<isize>() {
+            Ok(number) => gpu(py, number)?.0,
+            Err(_) => peer.extract::<GivenDevice>()?.0,
+        };
+        py.detach(|| self.0.can_access_peer(&peer)).map_err(raise)
+    }
+
     /// The position in the driver's list.
     #[getter]
     fn id(&self) -> usize {
@@ -211,6 +229,12 @@ impl Device {
     /// Gives memory that was dropped back to the driver.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.flush()).map_err(raise)
+    }
+
+    /// Waits for the device and gives memory that is not in use back to its driver, in place of Numba's reset: arrays stay valid.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.synchronize(py)?;
+        self.flush(py)
     }
 
     fn __hash__(&self) -> u64 {

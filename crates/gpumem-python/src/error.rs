@@ -13,6 +13,9 @@ pub(crate) fn raise(error: Error) -> PyErr {
         ErrorKind::Unsupported { .. } => PyNotImplementedError::new_err(text),
         ErrorKind::Layout(LayoutError::IndexOutOfBounds { .. }) => PyIndexError::new_err(text),
         ErrorKind::Layout(LayoutError::NeedsCopy { .. }) => PyNotImplementedError::new_err(text),
+        ErrorKind::Layout(LayoutError::CannotBroadcast { from, to }) if error.operation() == "assign" => {
+            PyValueError::new_err(cannot_assign(from, to))
+        }
         ErrorKind::Descriptor(error) => descriptor(error, text),
         ErrorKind::File(error) => file(error, text),
         ErrorKind::Layout(_)
@@ -31,6 +34,16 @@ pub(crate) fn raise(error: Error) -> PyErr {
 /// As [`raise`], for a layout that cannot be.
 pub(crate) fn raise_layout(error: LayoutError) -> PyErr {
     raise(Error::new("", "layout", error))
+}
+
+/// NumPy's words, which leave out leading axes of length one of the source.
+fn cannot_assign(from: &[usize], to: &[usize]) -> String {
+    let tuple = |shape: &[usize]| match shape {
+        [one] => format!("({one},)"),
+        shape => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
+    };
+    let ones = from.iter().take_while(|length| **length == 1).count().min(from.len().saturating_sub(1));
+    format!("could not broadcast input array from shape {} into shape {}", tuple(&from[ones..]), tuple(to))
 }
 
 fn file(error: &FileError, text: String) -> PyErr {
@@ -53,7 +66,7 @@ fn descriptor(error: &DescriptorError, text: String) -> PyErr {
         DescriptorError::Missing { .. }
         | DescriptorError::TypeName { .. }
         | DescriptorError::ElementType { .. } => PyTypeError::new_err(text),
-        DescriptorError::Mask => PyNotImplementedError::new_err(text),
+        DescriptorError::Mask => PyNotImplementedError::new_err("Masked arrays are not supported"),
         DescriptorError::Inexpressible { .. } => PyBufferError::new_err(text),
         _ => PyValueError::new_err(text),
     }

@@ -7,9 +7,10 @@ use crate::{
     dtype,
     element::DType,
     error::{raise, raise_descriptor},
-    host::fixed,
+    host::{fixed, is_of_numpy},
     kept::Kept,
     list::Listed,
+    page_locked::page_locked,
     tensor::deleted_before_the_end,
 };
 use gpumem::{
@@ -168,7 +169,8 @@ pub(crate) fn device_source<'py>(
     if let Ok(array) = object.cast::<DeviceNDArray>() {
         return Ok(Some(array.clone()));
     }
-    if object.getattr_opt(INTERFACE)?.is_none() {
+    // NumPy's own are read where they are: mapped ones among them describe themselves, too.
+    if is_of_numpy(object)? || object.getattr_opt(INTERFACE)?.is_none() {
         return Ok(None);
     }
     let array = match device {
@@ -192,6 +194,11 @@ pub(crate) fn as_cuda_array(
     obj: &Bound<'_, PyAny>,
     device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
+    if let Some(host) = page_locked(obj)?
+        && host.get().is_visible(obj.py())?
+    {
+        return host.get().device_view(obj.py());
+    }
     take(obj, &device::given(device)?)
 }
 

@@ -22,6 +22,12 @@ use pyo3::{
 /// its stream may belong to.
 pub(crate) struct GivenStream(Option<Stream>);
 
+impl From<Stream> for GivenStream {
+    fn from(stream: Stream) -> Self {
+        Self(Some(stream))
+    }
+}
+
 /// The stream of a call about something of a device, if it names one. A stream of another device is an error.
 pub(crate) fn given(stream: Option<GivenStream>, device: &gpumem::Device) -> PyResult<Option<Stream>> {
     let stream = of_any_device(stream);

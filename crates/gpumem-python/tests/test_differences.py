@@ -16,7 +16,7 @@ MODULE = {name for name in vars(gpumem.cuda) if not name.startswith("_")}
 
 # The public names of `numba.cuda` 0.61 that concern memory, devices, streams and the making of kernels on the host's side.
 NUMBA = """
-    In InOut Out as_cuda_array cg close const current_context declare_device default_stream defer_cleanup detect device_array
+    In InOut Out as_cuda_array cg close config const current_context declare_device default_stream defer_cleanup detect device_array
     device_array_like event event_elapsed_time external_stream from_cuda_array_interface get_current_device gpus grid
     is_available is_cuda_array jit legacy_default_stream list_devices local managed_array mapped
     mapped_array mapped_array_like open_ipc_array per_thread_default_stream pinned pinned_array pinned_array_like

@@ -1,6 +1,7 @@
 """The package around the module: the names of Numba's two modules, and the report of `python -m`."""
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
@@ -83,6 +84,43 @@ def test_the_words_of_programs(capsys):
     assert cuda.device_array(3, pygpumem.float32).dtype == np.float32
 
 
+def test_what_numba_asks_of_devices_and_contexts():
+    context, array = cuda.current_context(), cuda.to_device(np.ones(3))
+    context.reset()
+    assert array.copy_to_host().sum() == 3
+    assert context.can_access_peer(context) == context.can_access_peer("host:0")
+    with pytest.raises(IndexError):
+        context.can_access_peer(len(cuda.gpus))
+    assert cuda.list_devices() == list(cuda.gpus)
+    assert not hasattr(context, "compute_capability")
+
+
+def test_a_profiler_is_told_of_nothing_on_the_host():
+    with pytest.raises(ZeroDivisionError), cuda.profiling():
+        1 / 0
+
+
+def test_numbas_variables():
+    """Each in a process of its own: the package reads them when it is imported."""
+
+    def says(expression, **variables):
+        code = f"from pygpumem import cuda; print({expression})"
+        names = ("NUMBA_", "GPUMEM_MAX", "GPUMEM_DEVICE")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(names)} | variables
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    limits = "cuda.config.CUDA_DEALLOCS_COUNT, cuda.config.CUDA_DEALLOCS_RATIO"
+    assert says(limits) == "10 0.2" == says(limits, NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT="none")
+    given = {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT": "3", "NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO": "0.5"}
+    assert says(limits, **given) == "3 0.5"
+    own = "cuda._os.environ['GPUMEM_MAX_PENDING_DEALLOCS_COUNT'], cuda._os.environ['GPUMEM_MAX_PENDING_DEALLOCS_RATIO']"
+    assert says(own, **given) == "3 0.5" and says(own, **given, GPUMEM_MAX_PENDING_DEALLOCS_COUNT="7") == "7 0.5"
+    assert says("cuda.get_current_device().name", NUMBA_ENABLE_CUDASIM="1") == "host:0"
+    assert says("cuda.is_available(), cuda.config.DISABLE_CUDA", NUMBA_DISABLE_CUDA="1") == "False 1"
+
+
 def test_the_other_module():
     device = roc.Device("host")
     array = roc.to_device(np.arange(3), context=device)
@@ -140,6 +178,53 @@ def test_copies_to_page_locked_arrays_are_only_enqueued():
     ends.set()
     stream.synchronize()
     np.testing.assert_array_equal(array, np.full(4, 5))
+
+
+def test_mapped_arrays_describe_themselves_as_arrays_of_a_device():
+    for make in cuda.mapped_array, cuda.managed_array:
+        array = make(4, np.float32)
+        array[:] = 3
+        assert cuda.is_cuda_array(array)
+        assert array.__cuda_array_interface__ == array.device_view.__cuda_array_interface__
+        np.testing.assert_array_equal(cuda.as_cuda_array(array).copy_to_host(), array)
+        # Copies read it where it is, as any array of the host.
+        there = cuda.device_array_like(array)
+        there[:] = array
+        np.testing.assert_array_equal(there.copy_to_host(), array)
+        assert not cuda.is_cuda_array(array[1:])
+    assert not cuda.is_cuda_array(cuda.pinned_array(4))
+
+
+def test_a_record_of_numpy_is_a_destination():
+    own = np.dtype([("a", "i4"), ("b", "f8", (2,)), ("c", [("d", "u1")])])
+    records = np.array([(1, (2, 3), (4,)), (5, (6, 7), (8,))], own)
+    there, record = cuda.to_device(records), records[0].copy()
+    assert there[1].copy_to_host(record) is record and record == records[1]
+    there[0].copy_to_host(record, stream=cuda.stream())
+    assert record == records[0]
+    with pytest.raises(ValueError, match="without axes"):
+        there.copy_to_host(record)
+    with pytest.raises(TypeError):
+        there[0].copy_to_host(np.zeros(1, [("a", "i4")])[0])
+    with pytest.raises(TypeError):
+        there[0].copy_to_host(np.void(b"12345678"))
+
+
+def test_refusals_have_the_words_of_numpy():
+    host = np.arange(12, dtype="i2").reshape(4, 3)
+    for wrong in (
+        lambda a: a.view("i4"),
+        lambda a: a.T.view("i4"),
+        lambda a: a.transpose(0, 0),
+        lambda a: a.transpose(0, 2),
+        lambda a: a.__setitem__(slice(None), np.ones(2, "i2")),
+        lambda a: a.__setitem__(slice(None), np.ones((1, 5, 3), "i2")),
+    ):
+        with pytest.raises(ValueError) as of_numpy:
+            wrong(host)
+        with pytest.raises(ValueError) as found:
+            wrong(cuda.to_device(host))
+        assert str(found.value) == str(of_numpy.value).removesuffix(" ")
 
 
 def test_kernels_use_mapped_arrays_in_place():

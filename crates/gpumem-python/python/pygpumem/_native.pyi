@@ -48,6 +48,11 @@ class Device:
     def id(self) -> int: ...
     @property
     def architecture(self) -> str: ...
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """Of NVIDIA's GPUs."""
+    def can_access_peer(self, peer: _Device | int) -> bool:
+        """Whether it can reach the memory of another directly. Copies work without."""
     def memory_info(self) -> _MemoryInfo:
         """Free and total bytes."""
     def get_memory_info(self) -> _MemoryInfo: ...
@@ -59,6 +64,8 @@ class Device:
     def synchronize(self) -> None: ...
     def flush(self) -> None:
         """Gives memory that was dropped back to the driver."""
+    def reset(self) -> None:
+        """Waits, and does the same. Arrays stay valid."""
 
 class _Context:
     def __exit__(

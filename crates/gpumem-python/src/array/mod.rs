@@ -12,6 +12,7 @@ use crate::dtype::each;
 use crate::{
     device,
     device_array::{DeviceNDArray, Way},
+    element::DType,
     error::{raise, raise_layout},
     host::Host,
     kept::Traverse,
@@ -34,6 +35,25 @@ impl DeviceNDArray {
             Some(stream) => stream::given(Some(stream), &self.device()?.0),
             None => Ok(None),
         }
+    }
+
+    /// Copies the only element to a record of NumPy's, which is no array: field by field.
+    fn copy_to_record(
+        &self,
+        py: Python<'_>,
+        record: &Bound<'_, PyAny>,
+        stream: Option<stream::GivenStream>,
+    ) -> PyResult<()> {
+        self.dtype.expect(py, &DType::parse(py, Some(&record.getattr("dtype")?))?)?;
+        if self.ndim()? != 0 {
+            return Err(PyValueError::new_err("a record is the destination of an array without axes"));
+        }
+        let host = self.copy_to_host(py, None, stream)?;
+        for name in self.dtype.numpy(py)?.getattr("fields")?.try_iter()? {
+            let name = name?;
+            record.set_item(&name, host.get_item(&name)?)?;
+        }
+        Ok(())
     }
 }
 
@@ -152,6 +172,10 @@ impl DeviceNDArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let stream = self.given(stream)?;
         let ary = match ary.filter(|ary| !ary.is_none()) {
+            Some(record) if record.is_instance(&py.import("numpy")?.getattr("void")?)? => {
+                self.copy_to_record(py, record, stream.map(stream::GivenStream::from))?;
+                return Ok(record.clone());
+            }
             Some(ary) => ary.clone(),
             None => {
                 let order = if self.is_f_contiguous()? && !self.is_c_contiguous()? { "F" } else { "C" };
@@ -356,7 +380,7 @@ impl DeviceNDArray {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if copy == Some(false) {
-            return Err(PyValueError::new_err("the elements of a device array cannot be had without a copy"));
+            return Err(PyValueError::new_err("`copy=False` is not supported: the elements of a device array are copied to the host"));
         }
         let host = self.copy_to_host(py, None, None)?;
         match dtype {

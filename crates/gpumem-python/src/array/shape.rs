@@ -6,7 +6,7 @@ use crate::{
     error::{raise, raise_layout},
     list::Listed,
 };
-use gpumem::{Error, Layout, Order, ndarray::SliceInfoElem};
+use gpumem::{Error, Layout, LayoutError, Order, ndarray::SliceInfoElem};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 
 impl DeviceNDArray {
@@ -54,7 +54,15 @@ impl DeviceNDArray {
             Some(dtype) => DType::parse(py, Some(dtype))?,
             None => self.dtype.clone_ref(py),
         };
-        let layout = self.layout()?.reinterpret(dtype.size()).map_err(raise_layout)?;
+        let layout = self.layout()?.reinterpret(dtype.size()).map_err(|error| match error {
+            LayoutError::NeedsCopy { .. } => PyValueError::new_err(
+                "To change to a dtype of a different size, the last axis must be contiguous",
+            ),
+            LayoutError::CannotReinterpret { .. } => PyValueError::new_err(
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.",
+            ),
+            error => raise_layout(error),
+        })?;
         self.at(&layout, dtype)
     }
 
@@ -69,7 +77,11 @@ impl DeviceNDArray {
         };
         let axes: Vec<usize> =
             named.iter().map(|axis| place(*axis, layout.ndim())).collect::<PyResult<_>>()?;
-        self.relayout(py, &layout.transpose(&axes).map_err(raise_layout)?)
+        let transposed = layout.transpose(&axes).map_err(|error| match axes.len() == layout.ndim() {
+            true => PyValueError::new_err("repeated axis in transpose"),
+            false => raise_layout(error),
+        })?;
+        self.relayout(py, &transposed)
     }
 
     /// The elements without axes of length one.
@@ -107,11 +119,11 @@ impl DeviceNDArray {
 fn place(axis: isize, ndim: usize) -> PyResult<usize> {
     let from_start = if axis < 0 { axis.saturating_add_unsigned(ndim) } else { axis };
     let found = usize::try_from(from_start).ok().filter(|place| *place < ndim);
-    let none = || PyValueError::new_err(format!("axis {axis} is none of an array with {ndim} axes"));
+    let none = || PyValueError::new_err(format!("axis {axis} is out of bounds for array of dimension {ndim}"));
     found.ok_or_else(none)
 }
 
-fn needs_copy(layout: &Layout) -> gpumem::LayoutError {
+fn needs_copy(layout: &Layout) -> LayoutError {
     let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-    gpumem::LayoutError::NeedsCopy { shape, strides }
+    LayoutError::NeedsCopy { shape, strides }
 }
