@@ -8,7 +8,7 @@ mod features;
 mod floors;
 mod list;
 pub(crate) mod package;
-mod python;
+pub(crate) mod python;
 mod words;
 
 use crate::{

@@ -11,71 +11,85 @@ use std::{
 /// The oldest Python that the extension supports, with the tool that makes environments.
 const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
-pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
+/// The extension, installed in an environment of its own.
+pub(crate) struct Installed {
+    /// The environment.
+    place: PathBuf,
+    crate_root: PathBuf,
+    target: PathBuf,
+}
+
+impl Installed {
+    /// A program of the environment.
+    pub(crate) fn tool(&self, name: &str) -> String {
+        self.place.join("bin").join(name).to_string_lossy().into_owned()
+    }
+
+    /// Commands in the folder of the extension.
+    pub(crate) fn shell(&self) -> Shell<'_> {
+        Shell::new(&self.crate_root)
+            .env("VIRTUAL_ENV", &self.place)
+            .env("CARGO_TARGET_DIR", &self.target)
+            // The device of the tests with other libraries: there is no GPU here.
+            .env("GPUMEM_TEST_DEVICE", "host")
+    }
+
+    /// `pip install` of these packages.
+    pub(crate) fn pip(&self, arguments: &[&str]) -> Result<bool> {
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        Ok(self.shell().quiet(&self.tool("python"), &[&pip[..], arguments].concat())?.success)
+    }
+}
+
+/// Builds the wheel and installs it, or says why not.
+pub(crate) fn install(workspace: &Workspace) -> Result<std::result::Result<Installed, Outcome>> {
     let shell = Shell::new(workspace.root());
+    let skipped = |why: &str| Ok(Err(Outcome::Skipped(why.to_owned())));
     if !shell.quiet("python3", &["-c", PROBE]).is_ok_and(|done| done.success) {
-        return Ok(Outcome::Skipped("there is no Python 3.10 or later with venv".to_owned()));
+        return skipped("there is no Python 3.10 or later with venv");
     }
-    let place = workspace.target("python");
-    let tool = |name: &str| place.join("bin").join(name).to_string_lossy().into_owned();
-    let environment = place.to_str().context("the target directory is not UTF-8")?;
+    let installed = Installed {
+        place: workspace.target("python"),
+        crate_root: workspace.root().join("crates/gpumem-python"),
+        target: workspace.target("python-build"),
+    };
+    let environment = installed.place.to_str().context("the target directory is not UTF-8")?;
     let made = shell.quiet("python3", &["-m", "venv", environment])?;
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "maturin>=1.7,<2",
-        "numpy>=2.1",
-        "pytest",
-    ];
-    if !made.success || !shell.quiet(&tool("python"), &pip)?.success {
-        return Ok(Outcome::Skipped(
-            "maturin, numpy and pytest are not there and cannot be installed".to_owned(),
-        ));
+    if !made.success || !installed.pip(&["maturin>=1.7,<2", "numpy>=2.1", "pytest"])? {
+        return skipped("maturin, numpy and pytest are not there and cannot be installed");
     }
-    // The library to exchange arrays with: its tests are skipped if it cannot be installed. PyTorch's build without
-    // CUDA is on no registry that pip uses by default.
-    let peer = shell
-        .quiet(&tool("python"), &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "jax"])?;
-    if !peer.success {
-        println!("no JAX: its tests are skipped");
-    }
-    let crate_root = workspace.root().join("crates/gpumem-python");
-    let shell = Shell::new(&crate_root)
-        .env("VIRTUAL_ENV", environment)
-        .env("CARGO_TARGET_DIR", workspace.target("python-build"))
-        // The device of the tests with other libraries: there is no GPU here.
-        .env("GPUMEM_TEST_DEVICE", "host");
     // The wheel of an earlier version would stay beside the new one.
     let wheels = workspace.target("python-wheels");
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;
     }
     let folder = wheels.to_str().context("the target directory is not UTF-8")?;
-    let built = shell.run(&tool("maturin"), &["build", "--quiet", "--locked", "--out", folder])?;
+    let maturin = installed.tool("maturin");
+    let built = installed.shell().run(&maturin, &["build", "--quiet", "--locked", "--out", folder])?;
     if !built.success {
-        return Ok(Outcome::of(&built, "maturin build"));
+        return Ok(Err(Outcome::of(&built, "maturin build")));
     }
     let wheel = only_wheel(&wheels)?;
     let wheel = wheel.to_str().context("the target directory is not UTF-8")?;
-    let install = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--force-reinstall",
-        wheel,
-    ];
-    let installed = shell.run(&tool("python"), &install)?;
-    if !installed.success {
-        return Ok(Outcome::of(&installed, "pip install of the wheel"));
+    if !installed.pip(&["--no-deps", "--force-reinstall", wheel])? {
+        return Ok(Err(Outcome::Failed("pip install of the wheel".to_owned())));
     }
+    Ok(Ok(installed))
+}
+
+pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
+    let installed = match install(workspace)? {
+        Ok(installed) => installed,
+        Err(outcome) => return Ok(outcome),
+    };
+    // The library to exchange arrays with: its tests are skipped if it cannot be installed. PyTorch's build without
+    // CUDA is on no registry that pip uses by default.
+    if !installed.pip(&["jax"])? {
+        println!("no JAX: its tests are skipped");
+    }
+    let (shell, python) = (installed.shell(), installed.tool("python"));
     let pytest = ["-m", "pytest", "-q", "-rfEs"];
-    let tested = shell.run(&tool("python"), &[&pytest[..], &["tests"]].concat())?;
+    let tested = shell.run(&python, &[&pytest[..], &["tests"]].concat())?;
     if !tested.success {
         return Ok(Outcome::of(&tested, "pytest"));
     }
@@ -88,7 +102,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     }
     let launcher = workspace.target("debug").join("rocsim");
     let launcher = launcher.to_str().context("the target directory is not UTF-8")?;
-    let python = tool("python");
     let on_amd = [&[&*python][..], &pytest, &["tests/test_amd.py"]].concat();
     Ok(Outcome::of(&shell.run(launcher, &on_amd)?, "pytest on a simulated AMD GPU"))
 }

@@ -5,6 +5,7 @@ mod fuzz;
 mod long;
 mod mutants;
 mod nccl;
+mod numba;
 mod programs;
 mod rocm;
 mod tsan;
@@ -59,6 +60,8 @@ enum Step {
     Mutants,
     /// The real NCCL in three versions, without a GPU
     Nccl,
+    /// numba-cuda's own tests of the host's side, against the Python package
+    Numba,
     /// Machine code on every version of ROCm that is there, for all simulated architectures
     Rocm,
 }
@@ -77,6 +80,7 @@ impl Step {
             Step::Fuzz => fuzz::run(workspace),
             Step::Mutants => mutants::run(workspace),
             Step::Nccl => nccl::run(workspace),
+            Step::Numba => numba::run(workspace),
             Step::Rocm => rocm::run(workspace),
         }
     }
