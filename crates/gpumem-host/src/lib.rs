@@ -49,6 +49,8 @@ mod probe;
 mod process;
 mod stream;
 mod sync;
+#[cfg(all(test, not(miri)))]
+mod tests;
 
 pub use barrier::HostBarrier;
 pub use buffer::Buffer;
