@@ -14,7 +14,6 @@ use libloading::Library;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::OnceLock,
 };
 
 /// The oldest driver that has all functions and their present meaning: CUDA 12.0.
@@ -147,7 +146,7 @@ fn missing(name: &'static str) -> LoadFailure {
 /// The names of NVRTC in NVIDIA's packages for Python.
 const NAMES_IN_PACKAGES: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
 
-static COMPILER_FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+static COMPILER_FOLDERS: OnceBeforeFork<Vec<PathBuf>> = OnceBeforeFork::new();
 
 /// Has this process look for NVRTC in these folders too, after the system's loader and where toolkits are: in the packages of a
 /// Python, say. The first call counts, before anything is compiled.
