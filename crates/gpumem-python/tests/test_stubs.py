@@ -9,7 +9,7 @@ import pygpumem._native as gpumem
 
 TREE = ast.parse((pathlib.Path(__file__).parents[1] / "python/pygpumem/_native.pyi").read_text())
 # What Python gives every class, or what only the stubs need a name for.
-ORDINARY = set(dir(object)) | {"__module__", "__doc__", "__weakref__"}
+ORDINARY = set(dir(object)) | {"__module__", "__doc__", "__weakref__", "__dlpack_c_exchange_api__"}
 # Operators only raise. The stubs leave them out, so that type checkers refuse them.
 OPERATORS = {f"__{name}__" for name in vars(operator) if f"__{name}__" in vars(operator)}
 OPERATORS |= {f"__r{name[2:]}" for name in OPERATORS} | {"__divmod__", "__rdivmod__", "__and__", "__or__", "__rand__", "__ror__"}

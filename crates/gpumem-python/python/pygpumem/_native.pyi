@@ -6,7 +6,7 @@ from ctypes import c_void_p
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, SupportsIndex, final
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
@@ -313,6 +313,7 @@ class DeviceNDArray:
     def __bool__(self) -> bool: ...
     def __array_ufunc__(self, ufunc: Any, method: str, *_inputs: Any, **_options: Any) -> NoReturn: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
+    __dlpack_c_exchange_api__: ClassVar[object]
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(
         self,

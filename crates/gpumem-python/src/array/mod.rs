@@ -396,6 +396,12 @@ impl DeviceNDArray {
         crate::interchange::describe(py, self)
     }
 
+    /// DLPack's functions of C for arrays of the class.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        crate::interchange::exchange::capsule(py)
+    }
+
     /// The place of the memory, by DLPack's numbers.
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
         crate::interchange::dlpack_device(self)

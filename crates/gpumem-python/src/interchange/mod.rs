@@ -1,5 +1,7 @@
 //! The CUDA Array Interface and DLPack, between Python's objects and the library.
 
+pub(crate) mod exchange;
+
 use crate::dtype::{each, with_type};
 use crate::{
     device,
@@ -72,9 +74,20 @@ fn lend_by_stream<S: StorageMut<Backend = AnyBackend>>(
     if place(view).is_some_and(|place| place.device_type == DlpackDevice::CPU) {
         return lend_to_host(view, read_only);
     }
-    let stream = view.device()?.default_stream()?;
     // Some borrowers do not look at the named stream (PyTorch). The work that is pending now is done for them too.
     crate::wait::ask("lend")?.for_array(view)?;
+    lend_on_default_stream(view, read_only)
+}
+
+/// To a borrower that works on the device's default stream, or orders its work with that.
+fn lend_on_default_stream<S: StorageMut<Backend = AnyBackend>>(
+    view: &mut ArrayBase<S, IxDyn>,
+    read_only: bool,
+) -> Result<Loan<AnyBackend>, Error> {
+    if place(view).is_some_and(|place| place.device_type == DlpackDevice::CPU) {
+        return lend_to_host(view, read_only);
+    }
+    let stream = view.device()?.default_stream()?;
     if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
 }
 
@@ -170,12 +183,16 @@ pub(crate) fn device_source<'py>(
         return Ok(Some(array.clone()));
     }
     // NumPy's own are read where they are: mapped ones among them describe themselves, too.
-    if is_of_numpy(object)? || object.getattr_opt(INTERFACE)?.is_none() {
+    if is_of_numpy(object)? {
         return Ok(None);
     }
-    let array = match device {
-        Some(device) => take(object, device)?,
-        None => take(object, &device::current()?)?,
+    let current = device.is_none().then(device::current).transpose()?;
+    let Some(device) = device.or(current.as_ref()) else { return Ok(None) };
+    // By its table a library also says on which stream the elements are ready. Those of the host are read where they are.
+    let array = match exchange::tensor_of(object, device)? {
+        Some((tensor, Some(stream))) => adopted(object.py(), device, tensor, Some(&stream))?,
+        _ if object.getattr_opt(INTERFACE)?.is_none() => return Ok(None),
+        _ => take(object, device)?,
     };
     Bound::new(object.py(), array).map(Some)
 }
@@ -377,10 +394,15 @@ fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
     Err(PyBufferError::new_err("the capsule holds no DLPack tensor, or it was consumed already"))
 }
 
+/// Whether memory is that of a device.
+fn is_on(device: &gpumem::Device, place: DlpackDevice) -> bool {
+    let kinds = [MemoryKind::Device, MemoryKind::Managed(Attach::Global)];
+    kinds.iter().any(|kind| device.raw().dlpack_device(*kind) == Some(place))
+}
+
 /// Refuses memory of another device than this one.
 fn check_place(device: &gpumem::Device, place: DlpackDevice) -> PyResult<()> {
-    let kinds = [MemoryKind::Device, MemoryKind::Managed(Attach::Global)];
-    if kinds.iter().any(|kind| device.raw().dlpack_device(*kind) == Some(place)) {
+    if is_on(device, place) {
         return Ok(());
     }
     let DlpackDevice { device_type, device_id } = place;
@@ -399,6 +421,9 @@ pub(crate) fn from_dlpack(
     // The tensor holds the view, so the memory is neither moved nor freed before its last use is over.
     let fixed = fixed(obj)?;
     let obj = fixed.as_ref().unwrap_or(obj);
+    if let Some((tensor, stream)) = exchange::tensor_of(obj, &device)? {
+        return adopted(py, &device, tensor, stream.as_ref());
+    }
     let (device_type, device_id): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;
     let on_host =
         matches!(device_type, DlpackDevice::CPU | DlpackDevice::CUDA_HOST | DlpackDevice::ROCM_HOST);
@@ -425,11 +450,21 @@ pub(crate) fn from_dlpack(
         }
         capsule => capsule?,
     };
-    let tensor = deleted_before_the_end(open(&capsule)?);
+    adopted(py, &device, open(&capsule)?, stream.as_ref())
+}
+
+/// The array of a tensor whose elements are ready after the work of a stream.
+fn adopted(
+    py: Python<'_>,
+    device: &gpumem::Device,
+    tensor: DlpackTensor,
+    stream: Option<&gpumem::Stream>,
+) -> PyResult<DeviceNDArray> {
+    let tensor = deleted_before_the_end(tensor);
     let element = tensor.element().map_err(raise_descriptor)?;
     let (elements, read_only) = with_type!(element, {
         // As in `take`.
-        let imported = py.detach(|| device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()));
+        let imported = py.detach(|| device.from_dlpack::<T, IxDyn>(tensor, stream));
         dtype::adopt::<T>(imported.map_err(raise)?)
     })?;
     Ok(DeviceNDArray::adopted(elements, DType::plain(element), read_only, py.None()))
