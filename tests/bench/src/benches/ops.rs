@@ -3,7 +3,7 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
-use gpumem::{DeviceArray, Stream, prelude::*};
+use gpumem::{DeviceArray, Stream, ops::Philox, prelude::*};
 use ndarray::Array2;
 use std::{hint::black_box, rc::Rc};
 
@@ -26,8 +26,13 @@ fn half_of(x: f32) -> f32 {
     x * 0.5
 }
 
+#[gpumem::device]
+fn product(x: f32, y: f32) -> f32 {
+    x * y
+}
+
 /// Results are dropped at once: their memory is used again in the order of the stream.
-const OPERATIONS: [Operation; 7] = [
+const OPERATIONS: [Operation; 10] = [
     Operation {
         name: "sum",
         writes: false,
@@ -84,6 +89,29 @@ const OPERATIONS: [Operation; 7] = [
         writes: true,
         call: |stream, x| x.on(stream).map::<half_of>().map(drop),
         plain: |x, _, out| x.iter().zip(out).for_each(|(x, out)| *out = x * 0.5),
+    },
+    // Both operands are one array, which is read once from memory and once from the cache.
+    Operation {
+        name: "zip_map_sum",
+        writes: false,
+        call: |stream, x| x.on(stream).zip_map_sum::<product, _>(x).map(drop),
+        plain: |x, _, out| out[0] = x.iter().zip(x).map(|(x, y)| x * y).sum(),
+    },
+    Operation {
+        name: "sort",
+        writes: true,
+        call: |stream, x| x.ravel(Order::C)?.on(stream).sort(0).map(drop),
+        plain: |x, _, out| {
+            out.copy_from_slice(x);
+            out.sort_by(f32::total_cmp);
+        },
+    },
+    // It writes as many bytes as a sum reads.
+    Operation {
+        name: "fill_normal",
+        writes: false,
+        call: |stream, x| Philox::new(1).normal::<f32, _, _>(stream, x.raw_dim()).map(drop),
+        plain: |x, _, out| out.copy_from_slice(x),
     },
 ];
 
