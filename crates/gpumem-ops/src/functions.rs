@@ -85,6 +85,29 @@ where
     G(F(x, y))
 }
 
+/// Whether a kernel that is compiled without checks has to be compiled with them where it calls this function: they are those of the
+/// whole text.
+pub(crate) trait Checks {
+    const NEEDED: bool;
+}
+
+impl<T, U> Checks for Cast<T, U> {
+    const NEEDED: bool = false;
+}
+
+impl<T, A, F: Checks> Checks for of_first<T, A, F> {
+    const NEEDED: bool = F::NEEDED;
+}
+
+// What they call first is the caller's.
+impl<T, R, A, F, G> Checks for after<T, R, A, F, G> {
+    const NEEDED: bool = true;
+}
+
+impl<T, U, R, A, F, G> Checks for after_both<T, U, R, A, F, G> {
+    const NEEDED: bool = true;
+}
+
 /// A number, converted, of which a reduction has no second one.
 pub(crate) type First<T, A> = of_first<T, A, Cast<T, A>>;
 

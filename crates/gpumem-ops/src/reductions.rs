@@ -3,7 +3,8 @@
 use crate::{
     elements::{Bounded, Summable},
     functions::{
-        Cast, CastTo, First, after, after_both, is_larger, is_smaller, larger, of_first, plus, smaller, times,
+        Cast, CastTo, Checks, First, after, after_both, is_larger, is_smaller, larger, of_first, plus,
+        smaller, times,
     },
     kernel::{BinaryFunction, DeviceType, KernelDef, Numeric, UnaryFunction, Value, config_for_items},
     kernels,
@@ -80,7 +81,7 @@ where
     T: Element + DeviceType,
     U: Element + DeviceType,
     A: Numeric,
-    F: BinaryFunction<T, U, Output = A> + 'static,
+    F: BinaryFunction<T, U, Output = A> + Checks + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
     let mut out = unwritten::<A, B>(stream, shape)?;
@@ -107,7 +108,7 @@ where
     T: Element + DeviceType,
     U: Element + DeviceType,
     A: CastTo<A>,
-    F: BinaryFunction<T, U, Output = A> + 'static,
+    F: BinaryFunction<T, U, Output = A> + Checks + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
     let shape_of = |line: Line| if line.length == 1 { shape.to_vec() } else { vec![line.count()] };
@@ -208,7 +209,7 @@ where
     T: Element + DeviceType,
     U: Element + DeviceType,
     R: Summable,
-    F: BinaryFunction<T, U, Output = R::Accumulator> + 'static,
+    F: BinaryFunction<T, U, Output = R::Accumulator> + Checks + 'static,
     Join: BinaryFunction<R::Accumulator, R::Accumulator, Output = R::Accumulator> + 'static,
     B: Backend,
 {

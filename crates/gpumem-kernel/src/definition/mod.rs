@@ -342,6 +342,10 @@ impl<P> Clone for KernelDef<P> {
 impl<P> fmt::Debug for KernelDef<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters = std::any::type_name::<P>();
-        f.debug_struct("KernelDef").field("name", &self.inner.name).field("parameters", &parameters).finish()
+        f.debug_struct("KernelDef")
+            .field("name", &self.inner.name)
+            .field("parameters", &parameters)
+            .field("bounds", &self.inner.bounds)
+            .finish()
     }
 }

@@ -21,6 +21,7 @@ pub(crate) use maps::{divide, map, zip_map};
 pub(crate) use random::{normal_f32, normal_f64, random, uniform_f32, uniform_f64};
 pub(crate) use scan::scan_columns;
 
+use crate::functions::Checks;
 use crate::kernel::{BinaryFunction, DeviceType, KernelDef, Numeric, UnaryFunction};
 use gpumem_core::Element;
 
@@ -30,10 +31,10 @@ where
     T: Element + DeviceType,
     U: Element + DeviceType,
     A: Numeric,
-    First: BinaryFunction<T, U, Output = A> + 'static,
+    First: BinaryFunction<T, U, Output = A> + Checks + 'static,
     Join: BinaryFunction<A, A, Output = A> + 'static,
 {
-    let kernel = reduce::reduce::<T, U, A, First, Join>();
+    let kernel = reduce::reduce::<T, U, A, First, Join>().bounds_checks(First::NEEDED);
     // SAFETY: it writes the same elements, each group those that are its own.
     unsafe { kernel.unsealed() }.host_groups(on_host::reduce::<T, U, A, First, Join>).sealed()
 }

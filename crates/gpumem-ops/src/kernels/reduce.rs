@@ -14,7 +14,8 @@ use gpumem_macros::kernel;
 /// The barriers of waves cost a GPU next to nothing. On the host, work-items take turns there, so that neighbours read the same
 /// lines of the cache one after the other.
 // SAFETY: each row writes its own element. The lanes of a row exchange values after barriers. Indices are below the number of
-// elements, `outer * length * inner`, which the caller gives with an `out` of `outer * chunks * inner`.
+// elements, `outer * length * inner`, which the caller gives with an `out` of `outer * chunks * inner`. Where it calls a function of the
+// user's, it is compiled with all checks.
 #[kernel(unsafe, unchecked, crate = crate)]
 pub(crate) fn reduce<T, U, A, First, Join>(
     x: Slice<T>,

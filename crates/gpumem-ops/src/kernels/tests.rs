@@ -202,3 +202,17 @@ fn work_items_that_sort_do_not_race() {
     expected.sort_by_key(|x| (x.to_bits() >> 19) % 16);
     assert_eq!(moved, expected);
 }
+
+/// The checks of a text are those of all functions in it.
+#[test]
+fn a_function_of_the_callers_keeps_its_checks() {
+    type Own = functions::of_first<f32, f32, Cast<f32, f32>>;
+    type Theirs = functions::after_both<f32, u8, f16, f32, weighted, Cast<f16, f32>>;
+    type InFirst =
+        functions::of_first<f32, f32, functions::after<f32, f32, f32, Cast<f32, f32>, Cast<f32, f32>>>;
+    let own = super::reduce::<f32, f32, f32, Own, plus<f32>>();
+    let theirs = super::reduce::<f32, u8, f32, Theirs, plus<f32>>();
+    let in_first = super::reduce::<f32, f32, f32, InFirst, plus<f32>>();
+    let settings = [format!("{own:?}"), format!("{theirs:?}"), format!("{in_first:?}")];
+    assert_eq!(settings.map(|settings| settings.contains("bounds: true")), [false, true, true]);
+}
