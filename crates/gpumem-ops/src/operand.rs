@@ -40,7 +40,32 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
                 return Ok(Self { elements: Elements::InPlace(view), axes, inverted });
             }
         }
-        // Packed, with the axes in the same order, and none backwards.
+        Self::copied(stream, array)
+    }
+
+    /// As [`new`](Self::new), for an operation of which several launches read the elements: those of one time. Others that have a second
+    /// handle could write the array between the launches.
+    pub(crate) fn at_one_time<S, D>(
+        stream: &Stream<B>,
+        array: &'a ArrayBase<S, D>,
+        forwards: usize,
+    ) -> Result<Self>
+    where
+        S: Storage<Elem = T, Backend = B>,
+        D: Dimension,
+    {
+        match array.place_by(crate::KEY).memory.may_be_used_by_others() {
+            true => Self::copied(stream, array),
+            false => Self::new(stream, array, Some(forwards)),
+        }
+    }
+
+    /// A packed copy, with the axes in the same order, and none backwards.
+    fn copied<S, D>(stream: &Stream<B>, array: &ArrayBase<S, D>) -> Result<Self>
+    where
+        S: Storage<Elem = T, Backend = B>,
+        D: Dimension,
+    {
         let copy = stream.to_device(&array.view())?.into_dyn();
         let (axes, inverted) = order_of(copy.layout());
         let elements = Elements::Copied(arranged(copy, &axes, &inverted)?);

@@ -25,7 +25,7 @@ where
     D: Dimension,
 {
     check_axis(operation, stream, array, Some(axis))?;
-    let operand = Operand::new(stream, array, Some(axis))?;
+    let operand = Operand::at_one_time(stream, array, axis)?;
     let shape = operand.shape();
     let line = Line::of(&shape, operand.place_of(axis));
     if line.count() == 0 {

@@ -131,7 +131,7 @@ where
     D: Dimension,
 {
     check_axis("sort", stream, array, Some(axis))?;
-    let operand = Operand::new(stream, array, Some(axis))?;
+    let operand = Operand::at_one_time(stream, array, axis)?;
     let shape = operand.shape();
     let line = Line::of(&shape, operand.place_of(axis));
     let x = operand.view();
@@ -163,7 +163,7 @@ where
     D: Dimension,
 {
     check_axis("argsort", stream, array, Some(axis))?;
-    let operand = Operand::new(stream, array, Some(axis))?;
+    let operand = Operand::at_one_time(stream, array, axis)?;
     let shape = operand.shape();
     let line = Line::of(&shape, operand.place_of(axis));
     let mut out = unwritten::<u64, B>(stream, &shape)?;

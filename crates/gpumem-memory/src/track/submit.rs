@@ -189,7 +189,7 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
         self.refuse_poisoned()?;
         let wait = |logs: LockedLogs<'_, '_, B>| {
             let handle = timeline.begin_and_wait(operation, logs, |queue| begin(timeline, queue))?;
-            let announces = accesses.iter().any(|access| access.memory.needs_announcement());
+            let announces = accesses.iter().any(|access| access.memory.may_be_used_by_others());
             if announces {
                 accesses.iter().for_each(|access| access.memory.announce(timeline, access));
             }

@@ -47,7 +47,8 @@ where
 
 /// Moves elements to their places by one digit, for groups as those of [`count_digits`]. `before` has the sums of all counts before
 /// each. Unless `places_out` is empty, the places of the elements move with them, from `places`, which is empty at first.
-// SAFETY: as for `count_digits`; the elements of all lanes and groups have different places, below their number.
+// SAFETY: as for `count_digits`; the elements of all lanes and groups have different places, below their number. That rests on `x` being
+// as it was when its digits were counted: it is memory that nothing else writes meanwhile.
 #[kernel(unsafe, unchecked, crate = crate)]
 pub(crate) fn move_by_digit<T, Digit>(
     x: Slice<T>,

@@ -5,6 +5,7 @@
 mod at_thread_end;
 mod blocks;
 mod bodies;
+mod changed;
 mod frozen;
 mod gate;
 mod loans;

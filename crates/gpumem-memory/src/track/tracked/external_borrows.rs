@@ -179,7 +179,7 @@ impl<B: Backend> Tracked<B> {
     /// Whether another handle may name the same bytes, or come to be while others enqueue work on them: any loan may come back. Also after
     /// the loans have ended, as one may end and come back at any moment.
     #[inline]
-    pub(in crate::track) fn needs_announcement(&self) -> bool {
+    pub fn may_be_used_by_others(&self) -> bool {
         self.borrows.count.load(Ordering::Relaxed) != 0
     }
 
