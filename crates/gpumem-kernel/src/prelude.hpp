@@ -4,7 +4,8 @@
 // the common subset of CUDA C++ and HIP C++ (C++14). Three macros come from the library:
 //
 //   GPUMEM_WAVE    work-items of a wave of the device: 32 or 64
-//   GPUMEM_BOUNDS  1: an index past the end stops the kernel, which fails with an asynchronous fault; 0: unchecked
+//   GPUMEM_BOUNDS  1: an index past the end stops the kernel, which fails with an asynchronous fault; 0: unchecked; 2: unchecked in
+//                  slices and views, for a kernel of the library that gives a function of the caller's elements, not slices
 //   GPUMEM_CONSTANT_BYTES  bytes of constant memory for `constant_array` parameters; 0 without any
 //
 // A kernel:
@@ -204,6 +205,14 @@ GPUMEM_DEVICE void in_bounds(u64 index, u64 extent) {
     (void)index, (void)extent;
 #endif
 }
+// The same, of a slice or a view.
+GPUMEM_DEVICE void in_parameter(u64 index, u64 extent) {
+#if GPUMEM_BOUNDS == 1
+    in_bounds(index, extent);
+#else
+    (void)index, (void)extent;
+#endif
+}
 
 template <u64... Extents> struct product;
 template <> struct product<> { static constexpr u64 value = 1; };
@@ -273,7 +282,7 @@ template <class T> struct slice {
     }
     GPUMEM_DEVICE u64 size() const { return length; }
     GPUMEM_DEVICE T& operator[](u64 index) const {
-        detail::in_bounds(index, length);
+        detail::in_parameter(index, length);
         return data[index];
     }
 };
@@ -300,7 +309,7 @@ template <class T, int N> struct view {
    private:
     GPUMEM_DEVICE i64 offset(int) const { return 0; }
     template <class... Rest> GPUMEM_DEVICE i64 offset(int axis, u64 index, Rest... rest) const {
-        detail::in_bounds(index, extents[axis]);
+        detail::in_parameter(index, extents[axis]);
         return (i64)index * strides[axis] + offset(axis + 1, rest...);
     }
 };

@@ -7,12 +7,28 @@ use std::fmt::Write;
 /// The portable prelude: ids, arrays, barriers, waves and atomics for CUDA and HIP, as a file that can be read on its own.
 pub const PRELUDE: &str = include_str!("prelude.hpp");
 
+/// What a kernel's text checks on a GPU; the numbers of the prelude.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    #[default]
+    Unchecked = 0,
+    Checked = 1,
+    /// Everything but indices of slices and views.
+    Functions = 2,
+}
+
+impl From<bool> for Bounds {
+    fn from(checked: bool) -> Self {
+        if checked { Self::Checked } else { Self::Unchecked }
+    }
+}
+
 /// Returns the prelude, the kernel's source, and a check at compile time that kernel `name` has exactly the parameters
 /// `P`. In messages, the source's lines keep their numbers, under the name `kernel`.
 ///
 /// `wave_size` is that of the device; with `bounds`, an index past the end stops the kernel.
 pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bounds: bool) -> String {
-    text_of(&P::list(), source, name, wave_size, bounds, MOST_CONSTANT_BYTES)
+    text_of(&P::list(), source, name, wave_size, bounds.into(), MOST_CONSTANT_BYTES)
 }
 
 /// The text for a list of parameters, with so many bytes of constant memory if any of them lies there.
@@ -21,14 +37,14 @@ pub(super) fn text_of(
     source: &str,
     name: &str,
     wave_size: u32,
-    bounds: bool,
+    bounds: Bounds,
     constant_bytes: usize,
 ) -> String {
     let constant_bytes = if uses_constants(parameters) { constant_bytes } else { 0 };
     let mut text = format!(
         "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n\
          #define GPUMEM_CONSTANT_BYTES {constant_bytes}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
-        u8::from(bounds)
+        bounds as u8
     );
     let declared: Vec<String> = parameters.iter().map(device_type).collect();
     let list: String = declared.iter().fold(String::new(), |mut list, name| {

@@ -62,7 +62,7 @@ impl UntypedKernelDef {
     /// Whether an index past the end stops the kernel on a GPU.
     #[must_use]
     pub fn bounds_checks(mut self, bounds: bool) -> Self {
-        self.inner.bounds = bounds;
+        self.inner.bounds = bounds.into();
         self
     }
 

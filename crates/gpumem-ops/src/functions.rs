@@ -85,8 +85,8 @@ where
     G(F(x, y))
 }
 
-/// Whether a kernel that is compiled without checks has to be compiled with them where it calls this function: they are those of the
-/// whole text.
+/// Whether a kernel that is compiled without checks has to be compiled with those of functions where it calls this one: checks are those
+/// of the whole text.
 pub(crate) trait Checks {
     const NEEDED: bool;
 }

@@ -1,7 +1,13 @@
 //! What a declaration holds, whatever the types of its parameters.
 
 use super::room;
-use crate::{HostForm, identifier::check_name, images::Images, simt::Executor, source::MOST_CONSTANT_BYTES};
+use crate::{
+    HostForm,
+    identifier::check_name,
+    images::Images,
+    simt::Executor,
+    source::{Bounds, MOST_CONSTANT_BYTES},
+};
 use gpumem_core::{Error, ErrorKind, HostFunction, Result};
 use std::{
     panic::{RefUnwindSafe, UnwindSafe},
@@ -32,7 +38,7 @@ pub(crate) struct Declaration {
     pub(crate) constant_bytes: usize,
     pub(crate) flags: Vec<String>,
     pub(crate) contract: bool,
-    pub(crate) bounds: bool,
+    pub(crate) bounds: Bounds,
     /// Of the environment if `None`.
     pub(crate) check: Option<bool>,
     pub(super) seal: Seal,

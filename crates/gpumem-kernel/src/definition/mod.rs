@@ -8,7 +8,11 @@ pub(crate) use declaration::Declaration;
 pub use declaration::ENV_RACE_CHECKS;
 
 use crate::simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
-use crate::{HostForm, images::Image, source::portable_text};
+use crate::{
+    HostForm,
+    images::Image,
+    source::{Bounds, portable_text},
+};
 use declaration::{HostBody, Seal};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
@@ -276,7 +280,16 @@ impl<P: Parameters> KernelDef<P> {
         if !bounds {
             self.inner.note_replaced();
         }
-        self.inner.bounds = bounds;
+        self.inner.bounds = bounds.into();
+        self
+    }
+
+    /// Has a GPU check all but the indices of slices and views: those of a kernel of the library, which gives the functions of its
+    /// caller's nothing but elements.
+    #[doc(hidden)] // for the library's own kernels
+    #[must_use]
+    pub fn checks_functions_by(mut self, _: gpumem_runtime::internal::Key) -> Self {
+        self.inner.bounds = Bounds::Functions;
         self
     }
 

@@ -15,7 +15,7 @@ use gpumem_macros::kernel;
 /// lines of the cache one after the other.
 // SAFETY: each row writes its own element. The lanes of a row exchange values after barriers. Indices are below the number of
 // elements, `outer * length * inner`, which the caller gives with an `out` of `outer * chunks * inner`. Where it calls a function of the
-// user's, it is compiled with all checks.
+// caller's, what that does is checked.
 #[kernel(unsafe, unchecked, crate = crate)]
 pub(crate) fn reduce<T, U, A, First, Join>(
     x: Slice<T>,
