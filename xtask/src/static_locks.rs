@@ -12,7 +12,7 @@ const DRIVER: &str =
     "asked for after the driver, which a child of the process that has loaded it does not get";
 
 /// The locks that stay, each with its reason.
-const REASONS: [(&str, &str); 17] = [
+const REASONS: [(&str, &str); 18] = [
     ("gpumem-collectives/src/mpi/abi/table/double.rs OBJECTS", "of tests alone"),
     (
         "gpumem-collectives/src/mpi/thread.rs AT_EXIT",
@@ -30,6 +30,10 @@ const REASONS: [(&str, &str); 17] = [
     ("gpumem-kernel/src/definition/declaration.rs OF_PROGRAM", READ),
     (
         "gpumem-python/src/device.rs CURRENT",
+        "held by threads that are attached to Python, as the one that forks is",
+    ),
+    (
+        "gpumem-python/src/in_use.rs KNOWN",
         "held by threads that are attached to Python, as the one that forks is",
     ),
     (

@@ -4,6 +4,7 @@ use crate::{
     dtype::{Elements, Place},
     element::{DType, with_bytes},
     error::{raise_descriptor, raise_layout},
+    in_use::{self, Use},
     pinned::HostNDArray,
 };
 use gpumem::{
@@ -15,7 +16,7 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     sync::PyOnceLock,
-    types::{PyDict, PyMemoryView, PyTuple, PyType, PyWeakrefReference},
+    types::{PyDict, PyList, PyMemoryView, PyTuple, PyType, PyWeakrefReference},
 };
 
 /// A NumPy array with its description. Keeps the array alive.
@@ -123,13 +124,48 @@ fn scalar(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(class.bind(py).clone())
 }
 
+/// As deep as NumPy takes lists in each other.
+const MOST_AXES: usize = 64;
+
+/// Waits for the work that uses the arrays whose memory NumPy itself reads or writes with this object: an array, a record of one, and
+/// lists and tuples of these.
+pub(crate) fn wait_within(object: &Bound<'_, PyAny>, then: Use) -> PyResult<()> {
+    wait_to_depth(object, then, MOST_AXES)
+}
+
+fn wait_to_depth(object: &Bound<'_, PyAny>, then: Use, depth: usize) -> PyResult<()> {
+    if depth == 0 || !in_use::are_any(object.py()) {
+        return Ok(());
+    }
+    if is_of_numpy(object)? {
+        // Arrays of objects are refused by those who take the elements.
+        return Host::of(object).map_or(Ok(()), |host| host.wait(then));
+    }
+    // By Python's own ways, as NumPy does it: a subclass may say anything.
+    if let Ok(list) = object.cast::<PyList>() {
+        return list.iter().try_for_each(|one| wait_to_depth(&one, then, depth - 1));
+    }
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        return tuple.iter().try_for_each(|one| wait_to_depth(&one, then, depth - 1));
+    }
+    match object.is_instance(&scalar(object.py())?)? {
+        // A record may be a part of an array.
+        true => wait_to_depth(&object.getattr("base")?, then, depth - 1),
+        false => Ok(()),
+    }
+}
+
 impl<'py> Host<'py> {
     /// Takes any object that NumPy makes an array of, without a copy if it is one.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if !is_of_numpy(object)? {
+            wait_within(object, Use::Read)?;
+        }
         let array = object.py().import("numpy")?.getattr("asarray")?.call1((object,))?;
         let host = Self::read(array)?;
         if host.is_odd() {
             // A field of a record, say: ndarray counts in whole elements.
+            host.wait(Use::Read)?;
             let array = object.py().import("numpy")?.getattr("array")?.call1((&host.array,))?;
             // What the caller may give a second time are its own elements, and not this copy of them.
             return Ok(Self { place: host.place, ..Self::read(array)? });
@@ -146,8 +182,10 @@ impl<'py> Host<'py> {
             if dtype.same(py, &host.dtype)? {
                 return Ok(host);
             }
+            host.wait(Use::Read)?;
             return Self::of(&host.array.call_method1("astype", (dtype.numpy(py)?,))?);
         }
+        wait_within(value, Use::Read)?;
         // An object that is no array is converted element by element; NumPy raises its errors for elements that do not
         // fit.
         if !dtype.numpy(py)?.getattr("fields")?.is_none() {
@@ -163,6 +201,7 @@ impl<'py> Host<'py> {
     /// Takes the one element that an assignment of `value` to an element gives, as NumPy converts it.
     pub(crate) fn to_assign_to_one(value: &Bound<'py, PyAny>, dtype: &DType) -> PyResult<Self> {
         let (py, numpy) = (value.py(), value.py().import("numpy")?);
+        wait_within(value, Use::Read)?;
         let array = numpy.getattr("empty")?.call1((1, dtype.numpy(py)?))?;
         match value.is_instance_of::<HostNDArray>() {
             true => array.set_item(0, numpy.call_method1("asarray", (value,))?)?,
@@ -226,7 +265,16 @@ impl<'py> Host<'py> {
     pub(crate) fn without_repeats(&self) -> PyResult<Option<Self>> {
         let in_bytes = self.dtype.is_bytes() || self.is_odd();
         let repeats = self.strides.iter().zip(&self.shape).any(|(stride, len)| *stride == 0 && *len > 1);
-        (in_bytes && repeats).then(|| Self::of(&self.array.call_method1("copy", ("C",))?)).transpose()
+        if !(in_bytes && repeats) {
+            return Ok(None);
+        }
+        self.wait(Use::Read)?;
+        Self::of(&self.array.call_method1("copy", ("C",))?).map(Some)
+    }
+
+    /// Waits for the work that uses the elements by page-locked arrays.
+    pub(crate) fn wait(&self, then: Use) -> PyResult<()> {
+        in_use::wait(self.array.py(), &self.place.bytes(), then)
     }
 
     /// Shape and strides of the library's elements: of numbers, or of bytes.
@@ -280,19 +328,21 @@ impl<'py> Host<'py> {
         self.place.clone()
     }
 
-    /// The elements, to be read during one call.
+    /// The elements, to be read during one call, after waiting for work that writes them.
     pub(crate) fn view<T: Element>(&self) -> PyResult<ArrayViewD<'_, T>> {
+        self.wait(Use::Read)?;
         let (shape, strides) = self.held::<T>()?;
         // SAFETY: NumPy's own array, which is alive, with elements that it has; aligned and whole elements apart, else
         // they are bytes. As in every extension, a write from another thread meanwhile is a race.
         Ok(unsafe { view_at(self.first().cast_const(), &shape, &strides) })
     }
 
-    /// The elements, to be written during one call. Where they [are odd](Self::is_odd), their bytes.
+    /// The elements, to be written during one call, after waiting for work that uses them. Where they [are odd](Self::is_odd), their bytes.
     pub(crate) fn view_mut<T: Element>(&mut self) -> PyResult<ArrayViewMutD<'_, T>> {
         if !self.is_destination {
             return Err(PyValueError::new_err("the array is only read"));
         }
+        self.wait(Use::Write)?;
         let (shape, strides) = self.held::<T>()?;
         // SAFETY: as above; NumPy has said that it may be written, and no two elements overlap.
         Ok(unsafe { view_mut_at(self.first(), &shape, &strides) })

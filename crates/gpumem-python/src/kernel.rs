@@ -343,7 +343,7 @@ fn directed<'py>(argument: &Bound<'py, PyAny>) -> (Bound<'py, PyAny>, Option<(bo
 fn seen_by_device<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, DeviceNDArray>>> {
     let py = argument.py();
     match page_locked(argument)? {
-        Some(host) if host.get().is_visible(py)? => Ok(Some(Bound::new(py, host.get().device_view(py)?)?)),
+        Some(host) if host.get().is_visible() => Ok(Some(Bound::new(py, host.get().device_view(py)?)?)),
         _ => Ok(argument.cast().ok().cloned()),
     }
 }

@@ -18,6 +18,7 @@ mod files;
 mod gpus;
 mod graph;
 mod host;
+mod in_use;
 mod interchange;
 mod ipc;
 mod kernel;

@@ -47,11 +47,13 @@ fn withdraw(py: Python<'_>, locked: &[Kept<HostNDArray>]) {
     drop(over);
 }
 
-/// The page-locked array of an array of NumPy while `pinned` or `register` has locked it. What is locked twice is had from the last.
+/// The page-locked array of an array of NumPy while `pinned` or `register` has locked it in this process. What is locked twice is had from
+/// the last.
 pub(crate) fn locked<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, HostNDArray>> {
     let arrays = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
     let (_, weak) = arrays.iter().rev().find(|(name, _)| *name == array.as_ptr().addr())?;
-    weak.bind(array.py()).upgrade()?.cast_into().ok()
+    let found: Bound<'py, HostNDArray> = weak.bind(array.py()).upgrade()?.cast_into().ok()?;
+    (!found.get().is_of_parent()).then_some(found)
 }
 
 /// Page-locks one array, which is kept alive until it is unlocked.
@@ -85,7 +87,8 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
                 ),
             })
         });
-        HostNDArray::new(locked.map_err(|refused| raise(refused.error))?, dtype)?.owned_by(kept)
+        let locked = HostNDArray::new(locked.map_err(|refused| raise(refused.error))?, dtype)?;
+        locked.owned_by(kept).known_at(py, &host.place())
     })
 }
 

@@ -170,10 +170,9 @@ pub(crate) fn copied(
     }
     if let Some(stream) = stream
         && let Some(host) = page_locked(source)?
+        && let Some(elements) = host.get().to_device(py, &stream.0)?
     {
-        let host = host.get();
-        let elements = host.to_device(py, &stream.0)?;
-        return Ok(DeviceNDArray::new(elements, host.dtype().clone_ref(py)));
+        return Ok(DeviceNDArray::new(elements, host.get().dtype().clone_ref(py)));
     }
     if let Some(source) = crate::interchange::device_source(source, None)? {
         let mut source = source.get();

@@ -4,32 +4,26 @@ use crate::dtype::with_type;
 use crate::{
     device_array::DeviceNDArray,
     dtype,
-    dtype::{Elements, hold},
+    dtype::{Elements, Place, hold},
     element::{DType, all_bytes},
-    error::raise,
+    error::{raise, raise_layout},
+    in_use::{self, Bytes, HostMemory, PageLocked, Use},
     kept::{Kept, Traverse},
-    wait::ask,
 };
 use gpumem::{
-    AnyBackend, Element, Error, ErrorKind, Layout, Loan, PinnedArray,
+    AnyBackend, Element, Error, Layout, Loan, PinnedArray,
     generic::{DeviceVisible, HostArray, OwnedKind, Pinned},
     ndarray::IxDyn,
 };
-use gpumem_core::process::ProcessGuard;
 use pyo3::{
     PyTraverseError, PyVisit,
     exceptions::{PyAttributeError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use std::{
-    cell::Cell,
-    sync::{Mutex, MutexGuard, PoisonError, TryLockError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
-/// The bytes of an array that graphs may return, and where its elements lie.
-pub(crate) type Bytes = (PinnedArray<u8, IxDyn>, Layout);
 type View<K, T> = fn(&mut Typed<K, T>) -> Elements;
 type ToBytes<K, T> = fn(&Typed<K, T>) -> Result<Bytes, Error>;
 type End<K, T> = fn(Typed<K, T>) -> Result<(), Error>;
@@ -83,28 +77,6 @@ fn bytes<T: Element>(array: &Typed<Pinned, T>) -> Result<Bytes, Error> {
     Ok((unsafe { array.detach_as::<u8>(bytes) }?, array.layout().clone()))
 }
 
-/// The functions of a page-locked array of any elements and kind.
-pub(crate) trait HostMemory: Send {
-    /// Waits for work that uses the memory, and lends it. Returns the address of the first element.
-    fn lend(&mut self) -> Result<usize, Error>;
-    /// Whether it was ever lent.
-    fn is_lent(&self) -> bool;
-    /// The array as the device sees it.
-    fn device_view(&mut self) -> Option<Elements>;
-    /// The bytes of an array that graphs may return.
-    fn bytes(&self) -> Option<Result<Bytes, Error>>;
-    /// Whether the device sees it.
-    fn is_visible(&self) -> bool;
-    /// A copy on a stream's device.
-    fn to_device(&self, stream: &gpumem::Stream) -> Result<Elements, Error>;
-    /// Copies to an array of a device; `None` where its elements are of another type.
-    fn write_to(&self, to: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
-    /// Copies from an array of a device, as [`write_to`](Self::write_to).
-    fn read_from(&mut self, from: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
-    /// Waits for work that uses the memory, and returns it to its owner.
-    fn end(self: Box<Self>) -> Result<(), Error>;
-}
-
 impl<K: OwnedKind, T: Element> HostMemory for Held<K, T>
 where
     Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
@@ -112,6 +84,13 @@ where
     fn lend(&mut self) -> Result<usize, Error> {
         self.loan = Some(self.array.lend_mut_to_host()?);
         Ok(self.array.view_mut()?.as_mut_ptr().expose_provenance())
+    }
+
+    fn wait(&mut self, then: Use) -> Result<(), Error> {
+        match then {
+            Use::Read => self.array.view().map(drop),
+            Use::Write => self.array.view_mut().map(drop),
+        }
     }
 
     fn is_lent(&self) -> bool {
@@ -158,34 +137,14 @@ where
 /// A page-locked, mapped or managed array. `numpy.asarray` of it is a NumPy array over the same memory.
 #[pyclass(frozen, weakref, module = "pygpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
-    /// The process that made it: in a forked child the lock may be held for ever.
-    origin: ProcessGuard,
-    /// `None` after it was freed.
-    memory: Mutex<Option<Box<dyn HostMemory>>>,
+    memory: Arc<PageLocked>,
+    is_visible: bool,
     dtype: DType,
     shape: Vec<usize>,
     strides: Vec<isize>,
     /// The owner of the memory, if it was locked in place. If the memory was lent, it stays beyond the end of the lock: NumPy's
     /// arrays over the memory have this object as their base.
     owner: Mutex<Option<Kept>>,
-}
-
-thread_local! {
-    /// Whether the thread has the memory of a page-locked array locked.
-    static HAS_MEMORY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The memory of an array, locked.
-struct Locked<'a> {
-    memory: MutexGuard<'a, Option<Box<dyn HostMemory>>>,
-    /// Whether the thread had that of another one before.
-    outer: bool,
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        HAS_MEMORY.set(self.outer);
-    }
 }
 
 /// Page-locked memory, and where its elements lie as they are held.
@@ -207,8 +166,8 @@ impl HostNDArray {
     pub(crate) fn new(memory: Memory, dtype: DType) -> PyResult<Self> {
         let layout = dtype.layout(&memory.held)?;
         let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-        let (origin, memory) = (ProcessGuard::current(), Mutex::new(Some(memory.memory)));
-        Ok(Self { origin, memory, dtype, shape, strides, owner: Mutex::default() })
+        let (is_visible, memory) = (memory.memory.is_visible(), PageLocked::new(memory.memory));
+        Ok(Self { memory, is_visible, dtype, shape, strides, owner: Mutex::default() })
     }
 
     /// An array of the elements that lie there in bytes.
@@ -229,57 +188,66 @@ impl HostNDArray {
         &self.dtype
     }
 
-    /// The memory. A thread that has it may wait for a device, and run destructors of Python. So where no device may be waited for, and
-    /// where the thread has that of an array already, this waits for no thread: the body of a kernel would wait for one that waits for
-    /// the kernel, and a destructor for the call that runs it.
-    fn lock(&self, operation: &'static str) -> Result<Locked<'_>, Error> {
-        self.origin.check("", operation)?;
-        let memory = match self.memory.try_lock() {
-            Ok(memory) => memory,
-            Err(TryLockError::Poisoned(memory)) => memory.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                ask(operation)?;
-                if HAS_MEMORY.get() {
-                    let what = "a page-locked array that is in use, in a destructor that a call of another one has run";
-                    return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
-                }
-                self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-            }
-        };
-        Ok(Locked { memory, outer: HAS_MEMORY.replace(true) })
+    /// Does something with the memory, without holding Python up. `None` where it is not page-locked any more.
+    fn attempt<R: Send>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&mut dyn HostMemory) -> Result<R, Error> + Send,
+    ) -> PyResult<Option<R>> {
+        let done = py.detach(|| {
+            let mut locked = self.memory.lock("use of a page-locked array")?;
+            locked.memory.as_mut().map(|memory| body(memory.as_mut())).transpose()
+        });
+        done.map_err(raise)
     }
 
-    /// Does something with the memory, without holding Python up.
+    /// As [`attempt`](Self::attempt), for those who can do nothing else.
     fn with<R: Send>(
         &self,
         py: Python<'_>,
         body: impl FnOnce(&mut dyn HostMemory) -> Result<R, Error> + Send,
     ) -> PyResult<R> {
-        let done = py.detach(|| {
-            let mut locked = self.lock("use of a page-locked array")?;
-            locked.memory.as_mut().map(|memory| body(memory.as_mut())).transpose()
-        });
         let given_back = || PyValueError::new_err("the array is not page-locked any more");
-        done.map_err(raise)?.ok_or_else(given_back)
+        self.attempt(py, body)?.ok_or_else(given_back)
     }
 
-    pub(crate) fn to_device(&self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<Elements> {
-        self.with(py, |memory| memory.to_device(stream))
+    /// A copy on a stream's device; `None` where the memory is not page-locked any more.
+    pub(crate) fn to_device(&self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<Option<Elements>> {
+        self.memory.wait_for_others(py, Use::Read)?;
+        self.attempt(py, |memory| memory.to_device(stream))
     }
 
-    pub(crate) fn write_to(&self, py: Python<'_>, to: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
-        let done = self.with(py, |memory| memory.write_to(to, stream).transpose())?;
-        done.ok_or_else(other_elements)
+    /// Copies to an array of a device. Returns whether the memory was still page-locked.
+    pub(crate) fn write_to(&self, py: Python<'_>, to: &Elements, stream: &gpumem::Stream) -> PyResult<bool> {
+        self.memory.wait_for_others(py, Use::Read)?;
+        is_done(self.attempt(py, |memory| memory.write_to(to, stream).transpose())?)
     }
 
-    pub(crate) fn read_from(&self, py: Python<'_>, from: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
-        let done = self.with(py, |memory| memory.read_from(from, stream).transpose())?;
-        done.ok_or_else(other_elements)
+    /// Copies from an array of a device, as [`write_to`](Self::write_to).
+    pub(crate) fn read_from(
+        &self,
+        py: Python<'_>,
+        from: &Elements,
+        stream: &gpumem::Stream,
+    ) -> PyResult<bool> {
+        self.memory.wait_for_others(py, Use::Write)?;
+        is_done(self.attempt(py, |memory| memory.read_from(from, stream).transpose())?)
     }
 
     /// Whether the device sees it: a mapped or managed array.
-    pub(crate) fn is_visible(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |memory| Ok(memory.is_visible()))
+    pub(crate) fn is_visible(&self) -> bool {
+        self.is_visible
+    }
+
+    /// Whether it is of a process that this one was forked from.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.memory.is_of_parent()
+    }
+
+    /// With memory that NumPy's arrays have too.
+    pub(crate) fn known_at(self, py: Python<'_>, place: &Place) -> Self {
+        self.memory.announce(py, place.bytes());
+        self
     }
 
     /// The array as a result of a graph; `None` if it is more than page-locked.
@@ -289,7 +257,10 @@ impl HostNDArray {
 
     /// Where the elements are, after waiting for the device.
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.memory.wait_for_others(py, Use::Write)?;
         let address = self.with(py, |memory| memory.lend())?;
+        let layout = Layout::strided(&self.shape, &self.strides, self.dtype.size()).map_err(raise_layout)?;
+        self.memory.announce(py, Place::new(address.wrapping_sub(layout.offset()) as u64, layout).bytes());
         let dict = PyDict::new(py);
         dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
         dict.set_item("strides", PyTuple::new(py, &self.strides)?)?;
@@ -301,12 +272,13 @@ impl HostNDArray {
 
     /// Waits for work that uses the memory, and frees it.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let (is_lent, ended) = py
-            .detach(|| {
-                let memory = self.lock("give_back")?.memory.take();
-                Ok(memory.map_or((true, Ok(())), |memory| (memory.is_lent(), memory.end())))
-            })
-            .map_err(raise)?;
+        let ended = py.detach(|| {
+            // Locked to the end: what uses the memory in another way waits for the same work.
+            let mut locked = self.memory.lock("give_back")?;
+            Ok(locked.memory.take().map_or((true, Ok(())), |memory| (memory.is_lent(), memory.end())))
+        });
+        in_use::withdraw(py, &self.memory);
+        let (is_lent, ended) = ended.map_err(raise)?;
         if !is_lent {
             let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).take();
             drop(owner);
@@ -336,8 +308,12 @@ impl Seen {
     }
 }
 
-fn other_elements() -> PyErr {
-    PyTypeError::new_err("the elements are of another type")
+/// Whether a copy was done that the memory was there for, and the elements are of the same type.
+fn is_done(done: Option<Option<()>>) -> PyResult<bool> {
+    match done {
+        Some(None) => Err(PyTypeError::new_err("the elements are of another type")),
+        done => Ok(done.is_some()),
+    }
 }
 
 #[pymethods]

@@ -32,7 +32,9 @@ impl DeviceNDArray {
             && let Some(host) = page_locked(source)?
         {
             self.dtype.expect(py, host.get().dtype())?;
-            return host.get().write_to(py, &self.elements, &stream.0);
+            if host.get().write_to(py, &self.elements, &stream.0)? {
+                return Ok(());
+            }
         }
         if let Some(source) = device_source(source, None)? {
             let source = source.get();

@@ -14,7 +14,8 @@ use crate::{
     device_array::{DeviceNDArray, Way},
     element::DType,
     error::{raise, raise_layout},
-    host::Host,
+    host::{Host, wait_within},
+    in_use::Use,
     kept::Traverse,
     page_locked::page_locked,
     stream,
@@ -49,6 +50,7 @@ impl DeviceNDArray {
             return Err(PyValueError::new_err("a record is the destination of an array without axes"));
         }
         let host = self.copy_to_host(py, None, stream)?;
+        wait_within(record, Use::Write)?;
         for name in self.dtype.numpy(py)?.getattr("fields")?.try_iter()? {
             let name = name?;
             record.set_item(&name, host.get_item(&name)?)?;
@@ -191,8 +193,9 @@ impl DeviceNDArray {
             && let Some(host) = page_locked(&ary)?
         {
             self.dtype.expect(py, host.get().dtype())?;
-            host.get().read_from(py, &self.elements, &stream.0)?;
-            return Ok(ary);
+            if host.get().read_from(py, &self.elements, &stream.0)? {
+                return Ok(ary);
+            }
         }
         let mut host = Host::to_write(&ary)?;
         self.dtype.expect(py, &host.dtype)?;

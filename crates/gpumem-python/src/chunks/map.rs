@@ -9,6 +9,7 @@ use crate::{
     error::raise,
     file_view::FileView,
     host::Host,
+    in_use::Use,
     make,
     pinned::HostNDArray,
     recording::is_recorded,
@@ -83,7 +84,7 @@ struct Collected<'py> {
     dtype: DType,
     shape: Vec<usize>,
     /// The array as it was given, whose memory it fixes.
-    _given: Option<Host<'py>>,
+    given: Option<Host<'py>>,
 }
 
 impl<'py> Collected<'py> {
@@ -95,7 +96,7 @@ impl<'py> Collected<'py> {
         let dtype = first.dtype.clone_ref(py);
         let array =
             py.import("numpy")?.call_method1("empty", (PyTuple::new(py, &shape)?, dtype.numpy(py)?))?;
-        Ok(Self { array, dtype, shape, _given: None })
+        Ok(Self { array, dtype, shape, given: None })
     }
 
     fn over(out: &Bound<'py, PyAny>, source: &Bound<'py, PyAny>, total: usize) -> PyResult<Self> {
@@ -115,7 +116,7 @@ impl<'py> Collected<'py> {
         }
         // Its shape is its own, whatever the function does to the array.
         let array = host.array.call_method0("view")?;
-        Ok(Self { array, dtype: host.dtype.clone_ref(out.py()), shape, _given: Some(host) })
+        Ok(Self { array, dtype: host.dtype.clone_ref(out.py()), shape, given: Some(host) })
     }
 
     /// Refuses a result of another type, or that is not of the rows.
@@ -163,6 +164,9 @@ impl<'py> Downloads<'py> {
         };
         self.wait.for_event(py, &event)?;
         let host = py.import("numpy")?.call_method1("asarray", (Bound::new(py, host)?,))?;
+        if let Some(given) = &to.given {
+            given.wait(Use::Write)?;
+        }
         to.array.set_item(key(py, &rows), host)?;
         Ok(true)
     }

@@ -212,7 +212,7 @@ pub(crate) fn as_cuda_array(
     device: Option<device::GivenDevice>,
 ) -> PyResult<DeviceNDArray> {
     if let Some(host) = page_locked(obj)?
-        && host.get().is_visible(obj.py())?
+        && host.get().is_visible()
     {
         return host.get().device_view(obj.py());
     }
