@@ -17,12 +17,12 @@ pub(crate) mod sort;
 #[allow(clippy::panic, clippy::unwrap_used)] // helpers of tests
 mod tests;
 
-pub(crate) use maps::divide;
+pub(crate) use maps::{divide, map, zip_map};
 pub(crate) use random::{normal_f32, normal_f64, random, uniform_f32, uniform_f64};
 pub(crate) use scan::scan_columns;
 
 use crate::functions::Checks;
-use crate::kernel::{BinaryFunction, DeviceType, KernelDef, Numeric, Own, Slice, UnaryFunction};
+use crate::kernel::{BinaryFunction, DeviceType, KernelDef, Numeric, UnaryFunction};
 use gpumem_core::Element;
 
 /// The kernel [`reduce`](reduce::reduce), with a body of its own for the host.
@@ -38,27 +38,6 @@ where
     let kernel = if First::NEEDED { kernel.checks_functions_by(crate::KEY) } else { kernel };
     // SAFETY: it writes the same elements, each group those that are its own.
     unsafe { kernel.unsealed() }.host_groups(on_host::reduce::<T, U, A, First, Join>).sealed()
-}
-
-/// The kernel [`map`](maps::map), whose caller gives as many elements as results.
-pub(crate) fn map<T, R, F>() -> KernelDef<(Slice<T>, Own<R>)>
-where
-    T: Element + DeviceType,
-    R: Element + DeviceType,
-    F: UnaryFunction<T, Output = R> + 'static,
-{
-    maps::map::<T, R, F>().checks_functions_by(crate::KEY)
-}
-
-/// As [`map`], of the kernel [`zip_map`](maps::zip_map).
-pub(crate) fn zip_map<T, U, R, F>() -> KernelDef<(Slice<T>, Slice<U>, Own<R>)>
-where
-    T: Element + DeviceType,
-    U: Element + DeviceType,
-    R: Element + DeviceType,
-    F: BinaryFunction<T, U, Output = R> + 'static,
-{
-    maps::zip_map::<T, U, R, F>().checks_functions_by(crate::KEY)
 }
 
 /// The kernel [`reduce_index`](index::reduce_index), with a body of its own for the host.
