@@ -16,6 +16,8 @@ pub(crate) struct Run {
 
 /// Threads of a closed device may end after the last test, and some tests forget handles on purpose.
 const MAY_LEAK: &str = "-Zmiri-ignore-leaks";
+/// The queues of crossbeam, which rayon uses, break the rules of stacked borrows. Threads of its pool outlive the tests.
+const ON_RAYON: &str = "-Zmiri-tree-borrows -Zmiri-ignore-leaks";
 
 const fn all(package: &'static str, targets: &'static [&'static str]) -> Run {
     Run { package, targets, arguments: &[], flags: "" }
@@ -24,6 +26,10 @@ const fn all(package: &'static str, targets: &'static [&'static str]) -> Run {
 impl Run {
     const fn may_leak(self) -> Self {
         Self { flags: MAY_LEAK, ..self }
+    }
+
+    const fn on_rayon(self) -> Self {
+        Self { flags: ON_RAYON, ..self }
     }
 
     const fn arguments(self, arguments: &'static [&'static str]) -> Self {
@@ -38,7 +44,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-sys", &["--lib"]).arguments(&["nccl::"]),
     all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--test", "pointers"]),
-    all("gpumem-kernel", &["--lib"]).may_leak(),
+    all("gpumem-kernel", &["--lib"]).on_rayon(),
 ];
 
 /// Runs for the night, which take minutes.
@@ -47,7 +53,7 @@ pub(crate) const NIGHTLY: &[Run] = &[
     all("gpumem-runtime", &["--lib"]),
     all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--include-ignored"]),
     all("gpumem-macros", &["--test", "phases"])
-        .may_leak()
+        .on_rayon()
         .arguments(&["values_of_all_types_are_kept", "groups_break_and_continue_as_a_whole"]),
 ];
 

@@ -12,7 +12,7 @@ const DRIVER: &str =
     "asked for after the driver, which a child of the process that has loaded it does not get";
 
 /// The locks that stay, each with its reason.
-const REASONS: [(&str, &str); 19] = [
+const REASONS: [(&str, &str); 18] = [
     ("gpumem-collectives/src/mpi/abi/table/double.rs OBJECTS", "of tests alone"),
     (
         "gpumem-collectives/src/mpi/thread.rs AT_EXIT",
@@ -28,7 +28,6 @@ const REASONS: [(&str, &str); 19] = [
     ("gpumem-cuda/src/registry.rs OPEN", DRIVER),
     ("gpumem-host/src/copy/mod.rs IS_OTHER", READ),
     ("gpumem-kernel/src/definition/declaration.rs OF_PROGRAM", READ),
-    ("gpumem-kernel/src/simt/pool.rs THREADS", READ),
     (
         "gpumem-python/src/device.rs CURRENT",
         "held by threads that are attached to Python, as the one that forks is",

@@ -71,7 +71,6 @@ pub mod internal {
     pub use crate::interchange::Noted;
     pub use crate::key::Key;
     pub use crate::transfer::{ArrayRef, StagedBytes, Upload, abort, fill, fill_zeros, upload};
-    pub use crate::worker_pool::WorkerPool;
     pub use gpumem_memory::may_block;
     pub use gpumem_memory::memory::DeviceCore;
     pub use gpumem_memory::trace::CollectiveInfo;

@@ -42,9 +42,6 @@ profile! {
     looks_per_query: u32 = 16,
     /// The thread that waits for helpers takes the lock, which they need to leave, at one look of so many.
     looks_per_lock: u32 = 32,
-    /// How many helpers a thread wakes for a job. Each wakes as many again while the job wants more: waking one takes a microsecond or
-    /// two.
-    woken_at_once: usize = 2,
     /// A helper without work ends after this time. The next work starts a new one.
     #[cfg_attr(loom, expect(dead_code, reason = "no time passes in a model"))]
     helper_idle: Duration = Duration::from_secs(10),

@@ -1,5 +1,4 @@
-//! Threads that help the calling thread with one piece of work: with transfers of a device, and with the work-groups of kernels on the
-//! processor.
+//! Threads of a device that help the calling thread with one piece of work.
 //!
 //! The caller works too. It does not wait for a worker that has not begun: a worker that is busy elsewhere is left out. When
 //! [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
@@ -15,13 +14,17 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-/// The helpers of one device or program, started when there is something to do for them.
+/// The helpers of one device, started when there is something to do for them.
 #[derive(Debug)]
-pub struct WorkerPool {
+pub(crate) struct WorkerPool {
     shared: Arc<Shared>,
     origin: ProcessGuard,
-    /// The name of its threads.
-    name: &'static str,
+}
+
+impl Default for WorkerPool {
+    fn default() -> Self {
+        Self { shared: Arc::default(), origin: ProcessGuard::current() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -77,17 +80,16 @@ impl Shared {
             if let Some(job) = state.jobs.iter_mut().find(|job| job.wanted > 0) {
                 job.wanted -= 1;
                 job.inside += 1;
-                let (id, body, more) = (job.id, job.body, job.wanted.min(TUNING.woken_at_once));
+                let (id, body) = (job.id, job.body);
                 drop(state);
-                self.work.notify(more);
                 // SAFETY: the job is listed and counts this thread as inside, so `broadcast` is still waiting below the closure.
                 let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)() }));
                 if self.leave(id) {
                     self.left.notify_all();
                 }
-                // After it has left: a subscriber may wait for the work.
+                // After it has left: a subscriber may wait for the transfer.
                 if ended.is_err() {
-                    gpumem_core::tell!(error: "a helper panicked");
+                    gpumem_core::tell!(error: "a helper of a transfer panicked");
                 }
                 state = self.lock();
                 continue;
@@ -141,18 +143,15 @@ impl WorkerPool {
     /// Makes a pool for a model, in which a helper without work ends at once, or never.
     #[cfg(loom)]
     pub(crate) fn for_a_model(ends_at_once: bool) -> Self {
-        let shared = Arc::new(Shared { ends_at_once, ..Shared::default() });
-        Self { shared, ..Self::new("gpumem:model") }
-    }
-
-    /// Makes a pool whose threads have that name, and stacks on which kernels can run.
-    pub fn new(name: &'static str) -> Self {
-        Self { shared: Arc::default(), origin: ProcessGuard::current(), name }
+        Self {
+            shared: Arc::new(Shared { ends_at_once, ..Shared::default() }),
+            origin: ProcessGuard::current(),
+        }
     }
 
     /// Calls `caller` on this thread and `worker` on up to `helpers` others, and returns when all calls have returned.
     /// Both take their work from a common list; no work is lost if no helper comes.
-    pub fn broadcast(&self, helpers: usize, worker: &(dyn Fn() + Sync), caller: impl FnOnce()) {
+    pub(crate) fn broadcast(&self, helpers: usize, worker: &(dyn Fn() + Sync), caller: impl FnOnce()) {
         if helpers == 0 {
             return caller();
         }
@@ -166,7 +165,7 @@ impl WorkerPool {
         let id = state.next;
         state.next += 1;
         state.jobs.push(Job { id, body: JobFn(body), wanted: helpers, inside: 0 });
-        // No more than one job may have, however many there are: a busy helper comes later.
+        // No more than one transfer may have, however many there are: a busy helper comes later.
         let idle = state.idle;
         let missing = helpers.saturating_sub(idle);
         let started = missing.min(helpers.saturating_sub(state.alive));
@@ -174,12 +173,14 @@ impl WorkerPool {
         drop(state);
         // From here on the job ends with this guard.
         let _listed = JobGuard { shared: &self.shared, origin: self.origin, id };
-        self.shared.work.notify(helpers.min(TUNING.woken_at_once));
+        // Waking a thread takes a microsecond or two, also one that is not wanted.
+        match helpers < idle {
+            true => self.shared.work.notify(helpers),
+            false => self.shared.work.notify_all(),
+        }
         for _ in 0..started {
             let shared = self.shared.clone();
-            let builder = Builder::new().name(self.name.to_owned());
-            #[cfg(not(loom))]
-            let builder = builder.stack_size(gpumem_core::HostFunction::STACK_BYTES);
+            let builder = Builder::new().name("gpumem:copy".to_owned());
             if let Err(why) = builder.spawn(move || shared.help()) {
                 let mut state = self.shared.lock();
                 state.alive -= 1;
@@ -191,14 +192,14 @@ impl WorkerPool {
     }
 
     /// Tells that the system has refused a thread. The caller holds no lock.
-    pub fn tell_refusal(&self) {
+    pub(crate) fn tell_refusal(&self) {
         // A thread of the parent's may have held the lock.
         if self.origin.is_forked() {
             return;
         }
         let refused = self.shared.lock().refused.take();
         if let Some(why) = refused {
-            gpumem_core::tell!(warn: "no thread could be started to help: {why}");
+            gpumem_core::tell!(warn: "no thread could be started to help with a transfer: {why}");
         }
     }
 
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn all_tasks_are_done_with_any_number_of_workers() {
-        let workers = WorkerPool::new("gpumem:copy");
+        let workers = WorkerPool::default();
         for helpers in [0, 1, 3] {
             for tasks in [0, 1, 100] {
                 assert_eq!(count(&workers, helpers, tasks), tasks);
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn no_worker_runs_the_job_after_a_panic() {
-        let workers = WorkerPool::new("gpumem:copy");
+        let workers = WorkerPool::default();
         let inside = AtomicUsize::new(0);
         for _ in 0..if cfg!(miri) { 3 } else { 20 } {
             let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -321,7 +322,7 @@ mod tests {
 
     #[test]
     fn callers_do_not_wait_for_each_other() {
-        let workers = WorkerPool::new("gpumem:copy");
+        let workers = WorkerPool::default();
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -2,7 +2,7 @@
 //!
 //! A kernel's body is a Rust function of one work-item, `async |item: WorkItem<'_>, arguments: &P| { .. }`. Its barriers
 //! are `.await`s, so that a work-group is a handful of small state machines on one thread, and a barrier costs
-//! nanoseconds. Groups run side by side on threads. A body without barriers is an ordinary closure and becomes a plain
+//! nanoseconds. Groups run side by side on rayon. A body without barriers is an ordinary closure and becomes a plain
 //! loop.
 //!
 //! * [`Executor`] runs a body, or wraps it as a [`HostFunction`](gpumem_core::HostFunction) that any backend can run.
@@ -34,6 +34,7 @@ mod executor;
 mod fault;
 mod group;
 mod group_batch;
+mod helpers;
 mod ids;
 mod index;
 mod inside;

@@ -1,26 +1,28 @@
 //! The threads that groups run on.
 
+use super::helpers::Helpers;
 use crate::simt::group_batch::Batch;
-use gpumem_core::{NonBlockingContext, process::PerProcess};
-use gpumem_runtime::internal::WorkerPool;
+use gpumem_core::{HostFunction, NonBlockingContext, process::PerProcess};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{
     any::Any,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        LazyLock, Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    thread,
 };
 
-/// One for all devices. No thread of it runs anything but groups, and no launch waits for a thread that has not come: other launches may
-/// have all of them, for as long as they like. A forked child has none of its parent's threads.
-static POOL: PerProcess<WorkerPool> = PerProcess::new(|| WorkerPool::new("gpumem:simt"));
-
-/// The threads that run groups at most.
-static THREADS: LazyLock<usize> =
-    LazyLock::new(|| thread::available_parallelism().map_or(1, std::num::NonZero::get));
+/// Our own, because rayon's global pool panics where the system has no threads for it. A forked child has none of its parent's
+/// threads, and would wait for them for ever.
+static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new(|| {
+    ThreadPoolBuilder::new()
+        .thread_name(|index| format!("gpumem-simt-{index}"))
+        .stack_size(HostFunction::STACK_BYTES)
+        .build()
+        .ok()
+});
 
 /// Parts of a launch for each thread: enough that threads which are late are made up for.
 const PARTS: u64 = 8;
@@ -34,24 +36,25 @@ pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), 
     if rest.is_empty() {
         return Ok(());
     }
-    let threads = *THREADS;
-    if threads < 2 {
-        return part(&mut Batch::all(rest));
-    }
+    let pool = POOL.get().as_ref();
+    let threads = pool.map_or(1, ThreadPool::current_num_threads);
+    let (Some(pool), 2..) = (pool, threads) else { return part(&mut Batch::all(rest)) };
     let parts = Parts::of(rest, PARTS * threads as u64);
-    let helpers = (threads - 1).min(parts.count as usize - 1);
+    let others = (threads - 1).min(parts.count as usize - 1);
     // A body may wait for a device on the other threads as little as on this one.
     let context = NonBlockingContext::current();
     let part = |batch: &mut Batch| NonBlockingContext::run(context, || part(batch));
-    let help = || {
+    let work = || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| parts.run(&part))) {
             parts.stop();
-            *lock(&parts.panic) = Some(panic);
+            lock(&parts.panic).get_or_insert(panic);
         }
     };
-    let pool = POOL.get();
-    pool.broadcast(helpers, &help, || parts.run(&part));
-    pool.tell_refusal();
+    // SAFETY: it is dropped below, and the function catches every panic.
+    let helpers = unsafe { Helpers::call(pool, others, &work) };
+    work();
+    // Until no other thread is inside.
+    drop(helpers);
     parts.outcome()
 }
 
@@ -62,7 +65,7 @@ struct Parts<E> {
     next: AtomicU64,
     /// The first part that has a fault. Those before it have been taken before it, so that none of them is left out.
     fault: Mutex<Option<(u64, E)>>,
-    /// What a thread that helps has panicked with: its part is not done.
+    /// What a thread has panicked with: its part is not done.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -111,7 +114,7 @@ impl<E: Send> Parts<E> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -119,7 +122,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use std::{
-        sync::atomic::{AtomicBool, AtomicU32},
+        cell::Cell,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicU32},
+        },
         thread,
         time::Duration,
     };
@@ -145,8 +152,33 @@ mod tests {
         }
     }
 
+    /// The only worker of a user's pool would run that job while it waits.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know rayon's threads")]
+    fn jobs_of_the_users_pool_run_outside_of_a_kernel() {
+        let (is_inside, ran_inside) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+        let (looks, found) = (is_inside.clone(), ran_inside.clone());
+        let users = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        users.install(|| {
+            rayon::spawn(move || found.store(looks.load(Ordering::Relaxed), Ordering::Relaxed));
+            let own = thread::current().id();
+            let outcome: Result<(), ()> = run(100, |batch| {
+                // Others take longer, and are waited for.
+                let is_own = thread::current().id() == own;
+                batch.for_each(|_| if is_own { dwell() } else { thread::sleep(Duration::from_millis(5)) });
+                Ok(())
+            });
+            assert_eq!(outcome, Ok(()));
+            is_inside.store(false, Ordering::Relaxed);
+        });
+        // Waits for the job.
+        drop(users);
+        assert!(!ran_inside.load(Ordering::Relaxed));
+    }
+
     /// Launches that have all threads of the pool, and wait for one that comes later.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know rayon's threads")]
     fn no_launch_waits_for_the_groups_of_others() {
         let (inside, may_end) = (AtomicU32::new(0), AtomicBool::new(false));
         let hold = || {
@@ -179,6 +211,31 @@ mod tests {
             assert_eq!((outcome, ran.into_inner()), (Ok(()), 100));
             may_end.store(true, Ordering::SeqCst);
         });
+    }
+
+    /// A body that waits for jobs of its own may run those of others meanwhile, but no groups.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know rayon's threads")]
+    fn no_group_runs_within_a_group() {
+        thread_local! {
+            static INSIDE: Cell<bool> = const { Cell::new(false) };
+        }
+        let nested = AtomicBool::new(false);
+        let launch = || {
+            let outcome: Result<(), ()> = run(200, |batch| {
+                for _ in batch {
+                    if INSIDE.replace(true) {
+                        nested.store(true, Ordering::SeqCst);
+                    }
+                    rayon::join(dwell, dwell);
+                    INSIDE.set(false);
+                }
+                Ok(())
+            });
+            assert_eq!(outcome, Ok(()));
+        };
+        thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(launch))));
+        assert!(!nested.into_inner());
     }
 
     #[test]

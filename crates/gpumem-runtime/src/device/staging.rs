@@ -19,7 +19,7 @@ pub(crate) struct StagingPool<B: Backend> {
 impl<B: Backend> Default for StagingPool<B> {
     fn default() -> Self {
         let options = Mutex::new(TransferOptions::from_environment());
-        Self { free: Mutex::default(), options, workers: WorkerPool::new("gpumem:copy") }
+        Self { free: Mutex::default(), options, workers: WorkerPool::default() }
     }
 }
 

@@ -15,14 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Tries all interleavings of `body`, with threads that end where there is no work, and with threads that stay.
 fn model(body: impl Fn(&Arc<WorkerPoolModel>) + Send + Sync + Copy + 'static) {
-    model_within(3, body);
-}
-
-/// With so many preemptions in an execution; by night with more, as all models.
-fn model_within(preemptions: usize, body: impl Fn(&Arc<WorkerPoolModel>) + Send + Sync + Copy + 'static) {
     for ends_at_once in [false, true] {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+        builder.preemption_bound = builder.preemption_bound.or(Some(3));
         builder.check(move || body(&Arc::new(WorkerPoolModel::new(ends_at_once))));
     }
 }
@@ -107,8 +102,7 @@ fn a_requested_helper_comes_each_time() {
 
 #[test]
 fn a_helper_comes_when_there_are_more_than_requested() {
-    // A third preemption takes half a minute.
-    model_within(2, |pool| {
+    model(|pool| {
         run(pool, 2, 1);
         run_until_a_helper_comes(pool);
     });

@@ -21,7 +21,7 @@ struct Things {
 
 /// Elements of an upload that is not done at once.
 const LONG: usize = if cfg!(miri) { 1 << 12 } else { 1 << 20 };
-/// Groups of a launch: one, and so many that threads share them, of which Miri has one.
+/// Groups of a launch. More than one are run by threads of rayon, whose queues Miri's rules for borrows refuse.
 const GROUPS: &[usize] = if cfg!(miri) { &[1] } else { &[1, 64] };
 
 type Call = fn(&Things) -> Result<()>;

@@ -72,7 +72,8 @@ fn memory_of_a_scope_cannot_be_lent() {
     drop(loan);
 }
 
-/// Elements that a slow kernel copies.
+/// Elements that a slow kernel copies. More than one group is run by threads of rayon, whose queues Miri's stacked borrows
+/// refuse.
 const LEN: usize = if cfg!(miri) { 1 << 8 } else { 1 << 14 };
 
 #[test]
