@@ -70,7 +70,7 @@ impl Device {
         Self(Arc::new(Inner {
             engine,
             info: probe::info(ordinal, options.memory),
-            capabilities: capabilities(options.wave_size),
+            capabilities: capabilities(options),
             barrier: HostBarrier::new(options.wave_size),
             schedule: options.schedule,
             legacy: Mutex::default(),
@@ -162,7 +162,7 @@ impl Drop for Inner {
     }
 }
 
-fn capabilities(wave_size: u32) -> Capabilities {
+fn capabilities(options: &HostOptions) -> Capabilities {
     let mut capabilities = Capabilities::minimal();
     capabilities.mapped = true;
     capabilities.managed = true;
@@ -172,8 +172,8 @@ fn capabilities(wave_size: u32) -> Capabilities {
     capabilities.strided_copy = true;
     capabilities.futures = true;
     capabilities.pinned_by_kernels = true;
-    capabilities.survives_faults = true;
-    capabilities.wave_size = wave_size;
+    capabilities.survives_faults = options.survives_faults;
+    capabilities.wave_size = options.wave_size;
     capabilities.compute_units = thread::available_parallelism().map_or(1, |threads| threads.get() as u32);
     capabilities.max_group_size = 1024;
     capabilities.max_group_dims = [1024, 1024, 64];

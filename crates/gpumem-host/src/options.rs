@@ -49,6 +49,9 @@ pub struct HostOptions {
     /// Copies and fills of up to this many bytes run on the calling thread where the stream is idle; 0 leaves
     /// everything to the workers. Has no effect in the adversarial schedule. By default 128 KiB.
     pub brief_bytes: usize,
+    /// Whether work that uses what failed work was to write does not run, and fails. True by default; a double of a GPU, which knows
+    /// nothing of that, leaves it to the runtime.
+    pub survives_faults: bool,
 }
 
 impl HostOptions {
@@ -61,6 +64,7 @@ impl HostOptions {
             workers: processors.clamp(2, 8),
             wave_size: 32,
             brief_bytes: BRIEF_BYTES,
+            survives_faults: true,
         }
     }
 
@@ -122,6 +126,13 @@ impl HostOptions {
     #[must_use]
     pub fn brief_bytes(mut self, bytes: usize) -> Self {
         self.brief_bytes = bytes;
+        self
+    }
+
+    /// With or without [`survives_faults`](Self::survives_faults).
+    #[must_use]
+    pub fn survives_faults(mut self, survives: bool) -> Self {
+        self.survives_faults = survives;
         self
     }
 

@@ -92,7 +92,7 @@ impl Queue {
         let failure = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(Ok(()))) => {
-                if POISONED.is_any() {
+                if self.engine.knows_poison() {
                     clear_written(uses);
                 }
                 return Poll::Ready(None);

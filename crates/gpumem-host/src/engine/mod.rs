@@ -62,6 +62,8 @@ pub(crate) struct Engine {
     process: &'static ProcessState,
     ordinal: usize,
     brief_bytes: usize,
+    /// Whether it looks after [`POISONED`](gpumem_core::POISONED).
+    survives_faults: bool,
     runner: Runner,
     counters: CounterCells,
     budget: Budget,
@@ -83,6 +85,7 @@ impl Engine {
             process,
             ordinal,
             brief_bytes: options.brief_bytes,
+            survives_faults: options.survives_faults,
             runner: match options.schedule {
                 Schedule::Concurrent => Runner::Threads(Pool::new(options.workers)),
                 Schedule::Adversarial { seed } => Runner::Deterministic(Mutex::new(Deterministic::new(seed))),
@@ -330,6 +333,14 @@ impl Engine {
             Runner::Threads(pool) => pool.close(),
             Runner::Deterministic(_) => self.finish(),
         }
+    }
+}
+
+impl Engine {
+    /// Whether bytes are poisoned that its work may use.
+    #[inline]
+    pub(crate) fn knows_poison(&self) -> bool {
+        gpumem_core::POISONED.is_any() && self.survives_faults
     }
 }
 

@@ -148,7 +148,7 @@ impl Queue {
         if self.has_failed_before(uses) {
             // What that was to write is not among the declared reads.
             Refused::Rest
-        } else if !POISONED.is_any() {
+        } else if !self.engine.knows_poison() {
             Refused::No
         } else {
             refuse_poisoned(work, uses, name)
@@ -166,7 +166,7 @@ impl Queue {
     ) -> Option<Fault> {
         match result {
             Ok(()) => {
-                if POISONED.is_any() {
+                if self.engine.knows_poison() {
                     work.inspect(|work| work.clear_written());
                 }
                 None

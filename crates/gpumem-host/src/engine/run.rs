@@ -6,7 +6,7 @@ use super::{
 };
 use crate::error::{error, invalid};
 use crate::sync::{lock, sleep};
-use gpumem_core::{CopyRegion, ErrorKind, POISONED, Result, current_uses};
+use gpumem_core::{CopyRegion, ErrorKind, Result, current_uses};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let idle = self.completed() == state.enqueued && !state.busy;
         // Which allocations the two sides belong to is not told here.
-        if !idle || POISONED.is_any() || self.generation != engine.generation() {
+        if !idle || engine.knows_poison() || self.generation != engine.generation() {
             return false;
         }
         // SAFETY: the caller's promise.

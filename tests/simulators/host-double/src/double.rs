@@ -152,7 +152,9 @@ impl Double {
     /// # Errors
     /// Options that make no sense.
     pub fn open_with(options: &DoubleOptions) -> Result<DoubleDevice> {
-        let host = Host::open_with(&options.host)?;
+        // A library of collectives is one of devices that do not go on after a fault.
+        let survives = options.collective_library.is_none();
+        let host = Host::open_with(&options.host.clone().survives_faults(survives))?;
         let info = DeviceInfo { backend: options.name, ..host.info().clone() };
         let mut capabilities = host.capabilities().clone();
         if !options.is_direct {
@@ -163,7 +165,7 @@ impl Double {
         capabilities.keeps_registered_pages = true;
         if options.collective_library.is_some() {
             capabilities.collective_library = options.collective_library;
-            (capabilities.futures, capabilities.survives_faults) = (false, false);
+            capabilities.futures = false;
         }
         let (script, locked) = (Script::default(), Mutex::default());
         Ok(DoubleDevice(Arc::new(Inner {
