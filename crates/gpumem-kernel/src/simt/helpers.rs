@@ -33,6 +33,12 @@ const INSIDE: usize = 2;
 /// Looks before the caller sleeps: others end their parts at about the same time.
 const LOOKS: u32 = 1 << 12;
 
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Calls that no thread of the pool has answered yet: jobs of user code may keep all of them. Relaxed: a bound, not an order.
+static UNANSWERED: AtomicUsize = AtomicUsize::new(0);
+const MOST_UNANSWERED: usize = 1 << 10;
+
 /// The function that helpers call, which lives until the work is closed.
 #[derive(Clone, Copy)]
 struct Work(*const (dyn Fn() + Sync));
@@ -65,35 +71,35 @@ impl Helpers {
         };
         let (state, left, changed) = Default::default();
         let shared = Arc::new(Shared { state, work: Work(work), left, changed });
-        let mut others = threads;
-        while others > 0 {
-            let half = others.div_ceil(2);
-            let shared = shared.clone();
-            pool.spawn(move || shared.help(half - 1));
-            others -= half;
-        }
+        shared.call(threads, |help| pool.spawn(help));
         Self { shared, origin: ProcessGuard::current(), was_inside: IS_INSIDE.replace(true) }
     }
 }
 
 impl Shared {
+    /// Calls that many threads, half of them by the first. None where so many have been called that do not come: they may never.
+    fn call(self: &Arc<Self>, mut others: usize, spawn: impl Fn(Job)) {
+        while others > 0 && UNANSWERED.load(Ordering::Relaxed) < MOST_UNANSWERED {
+            let (half, shared) = (others.div_ceil(2), self.clone());
+            UNANSWERED.fetch_add(1, Ordering::Relaxed);
+            spawn(Box::new(move || shared.help(half - 1)));
+            others -= half;
+        }
+    }
+
     /// Takes part, unless the work is over. Each that begins calls half of those that are left, because a thread takes its time to wake
     /// another.
-    fn help(self: Arc<Self>, mut others: usize) {
+    fn help(self: Arc<Self>, others: usize) {
+        UNANSWERED.fetch_sub(1, Ordering::Relaxed);
         if IS_INSIDE.get() {
             return;
         }
-        // Acquire: with the release of the caller's, who wrote what the work uses, by the queue of the pool; here against `close`.
+        // Acquire: with the close of the work, after which no thread gets in. What the caller wrote before came by the queue of the pool.
         let join = |state| (state & CLOSED == 0).then_some(state + INSIDE);
         if self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, join).is_err() {
             return;
         }
-        while others > 0 {
-            let half = others.div_ceil(2);
-            let shared = self.clone();
-            rayon::spawn(move || shared.help(half - 1));
-            others -= half;
-        }
+        self.call(others, rayon::spawn);
         IS_INSIDE.set(true);
         // SAFETY: this thread is counted as inside, so the caller has not returned; the function does not unwind.
         unsafe { (*self.work.0)() };
