@@ -10,7 +10,7 @@ use gpumem_runtime::{ArrayBase, DeviceArray, StorageMut, Stream};
 use ndarray::{Dimension, IntoDimension};
 use std::any::TypeId;
 
-/// A source of random numbers: Philox4x32-10, the generator of Random123, cuRAND and NumPy's `Philox`.
+/// A source of random numbers: Philox4x32-10, the generator of Random123, cuRAND, and PyTorch on GPUs.
 ///
 /// It is a value and has no state: a number depends on the seed, the sequence and its position alone, and has the same bits on every
 /// device. An array has the numbers from [`at`](Self::at) on, in row-major order of its indices, whatever its layout. So its parts
@@ -147,6 +147,9 @@ impl Philox {
             return Ok(());
         }
         if !destination.is_c_contiguous() {
+            // A copy may go to another device; a launch refuses it.
+            let (core, of) = (stream.device().core_by(crate::KEY), destination.device()?.core_by(crate::KEY));
+            core.check_same(if is_normal { "fill_normal" } else { "fill_uniform" }, "array", of)?;
             let mut packed = unwritten::<M::Elem, M::Backend>(stream, destination.shape())?;
             self.fill(stream, &mut packed, is_normal)?;
             return stream.copy_to_device(destination, &packed.into_dimensionality::<D>()?);

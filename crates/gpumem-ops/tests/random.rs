@@ -1,6 +1,7 @@
 //! The distributions of random numbers, of fixed seeds. A device's bits are those of the host, so the host stands for all.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use gpumem_core::ErrorKind;
 use gpumem_ops::{ArrayOps, Philox, RandomFloat};
 use gpumem_runtime::{Device, Stream};
 
@@ -107,4 +108,16 @@ fn sequences_are_not_correlated() {
     let (first, second) = (numbers(0), numbers(1));
     let products = (&first * &second).to_vec();
     check_moment(&products, 1, 0.0, 1.0);
+}
+
+#[test]
+fn an_array_of_another_device_is_refused_whatever_its_layout() {
+    let other = Device::<Host>::from_raw(Host::open_with(&gpumem_host::HostOptions::new()).unwrap());
+    let mut array = other.to_device(&[0.5_f32; 8]).unwrap();
+    for step in [1, 2] {
+        let mut part = array.slice_mut(ndarray::s![..;step]).unwrap();
+        let error = Philox::new(7).fill_uniform(&stream(), &mut part).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::WrongDevice { .. }), "step {step}: {error}");
+    }
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [0.5; 8]);
 }
