@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod capture;
+#[path = "../driver_double/mod.rs"]
+mod driver_double;
 mod operations;
 mod rules;
 
@@ -12,10 +14,7 @@ use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_cuda::Cuda;
 use operations::{OPERATIONS, Operation, Outcome, Place};
 use std::{
-    env, fs,
-    os::unix::fs::symlink,
-    path::Path,
-    process::{Command, Stdio},
+    env,
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
 };
@@ -41,29 +40,7 @@ fn the_same_over_a_double_of_the_driver() {
     if env::var_os(DOUBLE).is_some() {
         return;
     }
-    let double = env::current_exe().unwrap().with_file_name("libcuda_double.so");
-    if !double.exists() {
-        println!("skipped: {} is not there", double.display());
-        return;
-    }
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures");
-    fs::create_dir_all(&directory).unwrap();
-    for name in ["libcuda.so", "libcuda.so.1"] {
-        let link = directory.join(name);
-        if fs::read_link(&link).ok().as_deref() != Some(&double) {
-            let _ = fs::remove_file(&link);
-            symlink(&double, &link).unwrap();
-        }
-    }
-    let child = Command::new(env::current_exe().unwrap())
-        .env("LD_LIBRARY_PATH", &directory)
-        .env(DOUBLE, "1")
-        .stdin(Stdio::null())
-        .output();
-    let output = child.unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    assert!(output.status.success() && text.contains("test result: ok"), "{}\n{text}", output.status);
+    driver_double::run_again("captures", &[(DOUBLE, "1")]);
 }
 
 /// Does `work` while another library captures a stream. Returns whether the capture has been left alone.
