@@ -145,12 +145,16 @@ impl Event {
 // SAFETY: the queue counts finished commands only.
 unsafe impl gpumem_core::Event for Event {
     fn query(&self) -> Result<bool> {
-        self.core.engine.enter("event query", Operation::Query)?;
+        let engine = &self.core.engine;
+        engine.origin().check(crate::NAME, "event query")?;
         self.admit("event query")?;
         let marks = self.marks();
+        // As for a stream.
         if !marks.iter().all(|mark| mark.queue.poll(mark.submission)) {
             return Ok(false);
         }
+        engine.check_lost("event query")?;
+        engine.strike("event query", Operation::Query)?;
         self.verdicts("event query", &marks).map(|()| true)
     }
 

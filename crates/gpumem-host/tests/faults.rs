@@ -483,7 +483,13 @@ fn a_lost_device_does_not_hang() {
         waiting.wait(&mark).unwrap();
         device.lose("it fell off the bus");
         device.lose("a later cause");
-        // A kernel that is running is waited for: it may still write.
+        // A kernel that is running is waited for: it may still write. Queries, too, do not say that it is over.
+        if threads {
+            device
+                .inject(Injection::next(Operation::Query, ErrorKind::AsynchronousFault { what: "x".into() }));
+            assert!(!busy.query().unwrap() && !mark.query().unwrap());
+            device.clear_injections();
+        }
         std::thread::scope(|scope| {
             let synchronised = scope
                 .spawn(|| (busy.synchronize(), idle.synchronize(), mark.synchronize(), device.synchronize()));

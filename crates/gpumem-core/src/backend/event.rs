@@ -9,7 +9,9 @@ use std::fmt::Debug;
 /// waits for the old position is not affected.
 ///
 /// # Safety
-/// When a wait or a query reports that the work before the recording is done, none of it uses memory any more.
+/// When a wait or a query reports that the work before the recording is done, or answers with
+/// [`AsynchronousFault`](crate::ErrorKind::AsynchronousFault) or [`DeviceLost`](crate::ErrorKind::DeviceLost), none of it uses memory
+/// any more.
 pub unsafe trait Event: Debug + Send + Sync + Sized + 'static {
     /// Tells whether the work before the recording is done. Never blocks.
     ///

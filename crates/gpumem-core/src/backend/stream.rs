@@ -15,7 +15,8 @@ const FUTURES: &str = "futures of the host as work of a stream";
 /// body may ask for.
 ///
 /// # Safety
-/// * When a wait or a query says that the work is done, none of it uses memory any more.
+/// * When a wait or a query says that the work is done, or answers with [`AsynchronousFault`](crate::ErrorKind::AsynchronousFault) or
+///   [`DeviceLost`](crate::ErrorKind::DeviceLost), none of it uses memory any more.
 /// * Work uses only the memory of its arguments, and runs after that which was enqueued before it. An event that another
 ///   stream [waits](Self::wait) for holds back all later work of that stream.
 pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {

@@ -38,12 +38,18 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
 
     fn query(&self) -> Result<bool> {
         let name = "stream query";
-        self.queue().engine.enter(name, Operation::Query)?;
-        self.queue().admit(name)?;
+        let engine = &self.queue().engine;
+        engine.origin().check(NAME, name)?;
+        match self.queue().admit(name) {
+            Err(error) if !error.is_device_lost() => return Err(error),
+            _ => {}
+        }
         let target = lock(&self.queue().state).enqueued;
+        // A lost device may still run a kernel: look first, report after.
         if !self.queue().poll(target) {
             return Ok(false);
         }
+        engine.strike(name, Operation::Query)?;
         self.queue().admit(name)?;
         match self.queue().failed.untold(target) {
             Some(error) => Err(error.in_operation(name)),
