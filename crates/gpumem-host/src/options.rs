@@ -49,9 +49,8 @@ pub struct HostOptions {
     /// Copies and fills of up to this many bytes run on the calling thread where the stream is idle; 0 leaves
     /// everything to the workers. Has no effect in the adversarial schedule. By default 128 KiB.
     pub brief_bytes: usize,
-    /// Whether work that uses what failed work was to write does not run, and fails. True by default; a double of a GPU, which knows
-    /// nothing of that, leaves it to the runtime.
-    pub survives_faults: bool,
+    /// Whether work that uses what failed work was to write does not run, and fails.
+    pub(crate) survives_faults: bool,
 }
 
 impl HostOptions {
@@ -129,10 +128,13 @@ impl HostOptions {
         self
     }
 
-    /// With or without [`survives_faults`](Self::survives_faults).
+    /// For the double of a GPU that does not go on after a fault: work that uses what failed work was to write runs all the same.
+    ///
+    /// # Safety
+    /// The double answers for what is read after a fault.
     #[must_use]
-    pub fn survives_faults(mut self, survives: bool) -> Self {
-        self.survives_faults = survives;
+    pub unsafe fn without_poison(mut self) -> Self {
+        self.survives_faults = false;
         self
     }
 

@@ -220,6 +220,10 @@ impl<'s, 'a, B: Backend> Admitted<'s, 'a, B> {
     #[inline(always)]
     pub unsafe fn try_copy_sync(self, region: &CopyRegion) -> bool {
         let Self { timeline, operation, accesses, .. } = self;
+        // The way through the stream looks at what failed work was to write, and notes what is written anew.
+        if POISONED.is_any() {
+            return false;
+        }
         let copy = |logs: LockedLogs<'_, '_, B>| {
             // The logs are locked until the copy is done: no use of the memory can be enqueued meanwhile, so there is nothing to
             // note in them.

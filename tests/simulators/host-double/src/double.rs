@@ -152,9 +152,12 @@ impl Double {
     /// # Errors
     /// Options that make no sense.
     pub fn open_with(options: &DoubleOptions) -> Result<DoubleDevice> {
-        // A library of collectives is one of devices that do not go on after a fault.
-        let survives = options.collective_library.is_none();
-        let host = Host::open_with(&options.host.clone().survives_faults(survives))?;
+        let host = options.host.clone();
+        let host = Host::open_with(&match options.collective_library {
+            None => host,
+            // SAFETY: a library of collectives is one of devices that do not go on after a fault; the runtime looks at what is read.
+            Some(_) => unsafe { host.without_poison() },
+        })?;
         let info = DeviceInfo { backend: options.name, ..host.info().clone() };
         let mut capabilities = host.capabilities().clone();
         if !options.is_direct {
