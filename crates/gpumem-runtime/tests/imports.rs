@@ -172,3 +172,19 @@ fn streams_that_do_not_exist_are_refused() {
     let lent = unsafe { array.lend_to_handle(InterchangeStream::Handle(RawStream(u64::MAX - 7))) };
     assert!(matches!(lent.unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
 }
+
+/// A handle is that of a stream that was alive when the loan began: what keeps no stream names none to an import.
+#[test]
+fn a_loan_names_no_stream_that_it_does_not_keep() {
+    let device = Device::<Host>::open("host").unwrap();
+    let array = device.to_device(&Array1::from_elem(16, 1f32)).unwrap();
+    let stream = device.stream().unwrap();
+    let handle = InterchangeStream::Handle(stream.raw_handle().unwrap());
+    // SAFETY: the stream is alive.
+    let loan = unsafe { array.lend_to_handle(handle) }.unwrap();
+    assert_eq!(loan.describe().stream, Some(handle.number()));
+    drop(stream);
+    device.flush().unwrap();
+    let shared = device.as_cuda_array::<f32, Ix1, _>(loan).unwrap();
+    assert_eq!(shared.copy_to_host().unwrap(), Array1::from_elem(16, 1f32));
+}

@@ -37,7 +37,7 @@ pub struct Loan<B: Backend> {
     /// The entries in the memory's list of loans.
     entries: SmallVec<[u64; 2]>,
     /// Keeps the stream alive that the descriptor names, if the library owns it.
-    _stream: Option<Stream<B>>,
+    kept: Option<Stream<B>>,
 }
 
 /// The kinds of borrowers.
@@ -222,7 +222,7 @@ impl<B: Backend> Loan<B> {
         };
         let (memory, layout) = (memory.clone(), layout.clone());
         own::note_loan(&memory);
-        Ok(Self { memory, layout, element, write, stream: handle, entries, _stream: kept })
+        Ok(Self { memory, layout, element, write, stream: handle, entries, kept })
     }
 
     /// Returns the stream on which the borrower works; `None` for the host.
@@ -282,13 +282,20 @@ impl<B: Backend> Loan<B> {
     }
 }
 
-// SAFETY: the loan keeps the memory and the stream alive, and elements of arrays are initialised. The stream has waited
+// SAFETY: the loan keeps the memory and the stream that it names alive, and elements of arrays are initialised. The stream has waited
 // for pending work, and later work of the library makes it wait. An import in this process finds the allocation itself.
 unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
     fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
         self.memory.check("cuda_array_interface")?;
         self.memory.check_written("cuda_array_interface", &self.layout.extent())?;
-        Ok(self.describe())
+        let described = self.describe();
+        // Of a handle it is known that its stream was alive when the loan began.
+        Ok(match self.stream {
+            Some(InterchangeStream::Handle(_)) if self.kept.is_none() => {
+                CudaArrayInterface { stream: None, ..described }
+            }
+            _ => described,
+        })
     }
 }
 
