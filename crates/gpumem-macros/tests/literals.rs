@@ -112,3 +112,58 @@ fn variables_have_the_types_that_rustc_infers() {
         assert!(is_declared, "{name}: {ty}\n{source}");
     }
 }
+
+/// Kernels where the type of a name is not that of the word.
+#[allow(non_camel_case_types)]
+mod renamed {
+    use gpumem::kernel::prelude::*;
+
+    type f32 = f64;
+    type Wide = u64;
+
+    /// rustc gives a literal the type that it is cast to.
+    #[gpumem::kernel(unsafe)]
+    pub fn casts(out: SliceMut<u64>) {
+        out[0] = 0xffff_ffff as u64;
+        out[1] = 3_000_000_000 as usize as u64;
+        out[2] = (0x1_0000_0000) as u64;
+        out[3] = -3_000_000_000 as i64 as u64;
+        out[4] = !0xffff_ffff as u64;
+        out[5] = (0.1 as f32).to_bits();
+        out[6] = 7 as Wide;
+        out[7] = (if out[6] == 7 { -1 } else { 1 }) as u64;
+        out[8] = const { 5 } as u64;
+        out[9] = u64::from((16777217.5 as std::primitive::f32).to_bits());
+    }
+}
+
+#[test]
+fn a_literal_has_the_type_that_it_is_cast_to() {
+    let device = gpumem::Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let mut out = stream.device_array::<u64, _>(10).unwrap();
+    let kernel = renamed::casts().load(&device).unwrap();
+    kernel.launch(&stream, &gpumem::kernel::config_for_items(1, 1), (&mut out,)).unwrap();
+    let all = [
+        0xffff_ffff,
+        3_000_000_000,
+        0x1_0000_0000,
+        -3_000_000_000i64 as u64,
+        !0xffff_ffffu64,
+        f64::from(0.1f32).to_bits(),
+        7,
+        u64::MAX,
+        5,
+        u64::from((16777217.5f64 as f32).to_bits()),
+    ];
+    assert_eq!(out.copy_to_host().unwrap().to_vec(), all);
+    // What is printed for a GPU are these numbers, in types that have them.
+    let declaration = renamed::casts();
+    let source = declaration.source_text().unwrap();
+    for (at, value) in
+        ["4294967295", "3000000000", "4294967296", "3000000000", "4294967295", "0.1f"].iter().enumerate()
+    {
+        let line = source.lines().find(|line| line.contains(&format!("out_[{at}"))).unwrap();
+        assert!(line.contains(value) && !line.contains("(-1)"), "{line}");
+    }
+}

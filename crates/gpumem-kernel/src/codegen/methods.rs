@@ -105,6 +105,12 @@ impl Language {
         value
     }
 
+    /// Takes a value that is cast, and gives it back: the cast gives no literal in it a type.
+    #[inline(always)]
+    pub fn cast_operand<T>(value: T) -> T {
+        value
+    }
+
     /// Takes a value that was written with its fields, and gives it back.
     pub fn record<T: NamedFields>(value: T) -> T {
         value

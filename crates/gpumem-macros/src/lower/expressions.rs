@@ -1,6 +1,6 @@
 //! Expressions: literals, names, operators, casts, tuples, arrays.
 
-use super::{Lower, Order, Value, error, forms, order_of, parts::leads_to_part, refuse, sides, witness};
+use super::{Lower, Order, Value, error, forms, order_of, own, parts::leads_to_part, refuse, sides, witness};
 use crate::{
     names::{Variable, VariableKind, member_name, text_of},
     operators::plain_operator,
@@ -235,10 +235,22 @@ impl Lower {
         Ok(Value { host, witness, tree, ..value })
     }
 
+    /// rustc gives a literal under a cast the type that it is cast to, where that is a number of its kind: `0xffff_ffff as u64` is of
+    /// 64 bits. The witness hides the cast from the literal, so the literal is written with that type here. What else a cast can look
+    /// into is hidden from it on the host, too.
     fn cast(&mut self, cast: &syn::ExprCast) -> syn::Result<Value> {
-        let value = self.expression(&cast.expr)?;
+        let mut operand = (*cast.expr).clone();
+        let is_hidden = !give_type(&mut operand, &cast.ty) && is_seen_by_cast(&operand);
+        // An argument stands without them.
+        while let (true, Expr::Paren(inner)) = (is_hidden, &operand) {
+            operand = (*inner.expr).clone();
+        }
+        let value = self.expression(&operand)?;
         let (host, word, ty, tree) = (&value.host, &cast.as_token, &cast.ty, &value.tree);
-        let host = quote!(#host #word #ty);
+        let host = match is_hidden {
+            true => quote_spanned!(cast.expr.span()=> __gpumem::Language::cast_operand(#host) #word #ty),
+            false => quote!(#host #word #ty),
+        };
         let (from, seen) = self.seen(&value.witness, cast.expr.span());
         let (to, witness) = self.seen(&quote!(#seen #word #ty), cast.span());
         let tree = quote!(E::Cast(#from, #to, &#tree));
@@ -339,5 +351,46 @@ fn suffix_name(ty: &str) -> &'static str {
         "u64" | "usize" => "u64",
         "i64" | "isize" => "i64",
         _ => "",
+    }
+}
+
+/// Writes a literal, also in parentheses and behind `-` and `!`, with the type that it is cast to. Whether it is one of that kind.
+fn give_type(e: &mut Expr, ty: &syn::Type) -> bool {
+    match e {
+        Expr::Paren(inner) => give_type(&mut inner.expr, ty),
+        Expr::Group(inner) => give_type(&mut inner.expr, ty),
+        Expr::Unary(unary) => give_type(&mut unary.expr, ty),
+        Expr::Lit(literal) => {
+            let name = ty.to_token_stream().to_string();
+            let is_float = match suffix_name(&name) {
+                "" => return false,
+                kind => matches!(kind, "float" | "double"),
+            };
+            let digits = match &literal.lit {
+                Lit::Int(number) if number.suffix().is_empty() && !is_float => number.to_string(),
+                Lit::Float(number) if number.suffix().is_empty() && is_float => number.to_string(),
+                _ => return false,
+            };
+            let text = format!("{digits}{name}");
+            // As the macro's own: rustc and clippy do not call the cast needless.
+            let span = own(literal.lit.span());
+            literal.lit = match literal.lit {
+                Lit::Int(_) => syn::LitInt::new(&text, span).into(),
+                _ => syn::LitFloat::new(&text, span).into(),
+            };
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Whether rustc looks through this for a literal that a cast gives its type to.
+fn is_seen_by_cast(e: &Expr) -> bool {
+    match e {
+        Expr::Paren(inner) => is_seen_by_cast(&inner.expr),
+        Expr::Group(inner) => is_seen_by_cast(&inner.expr),
+        Expr::Unary(unary) => is_seen_by_cast(&unary.expr),
+        Expr::Lit(_) | Expr::If(_) | Expr::Match(_) | Expr::Block(_) | Expr::Loop(_) | Expr::Const(_) => true,
+        _ => false,
     }
 }
