@@ -2,8 +2,7 @@
 //!
 //! * [`from_cudarc`] takes a `CudaSlice` as an array. The slice is freed after the array's last use.
 //! * [`with_cudarc`] and [`with_cudarc_mut`] lend an array as a `CudaView` or `CudaViewMut` while a closure runs. The
-//!   closure's work, on its stream or on others that cudarc orders with it, comes after this library's pending work and
-//!   before its later work. The host never waits.
+//!   closure's work on its stream comes after this library's pending work and before its later work. The host never waits.
 //!
 //! Both sides use the primary context of the device, as both do by default.
 
@@ -11,14 +10,16 @@ use crate::generic::{ArrayBase, Device, ImportedArray, RawAccess, Storage, Stora
 use crate::{
     Backend, CudaArrayInterface, Element, ElementType, Error, ErrorKind, LayoutError, RawStream, Result,
 };
-use ::cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtrMut, sys::CUdeviceptr};
+use ::cudarc::driver::{
+    CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtrMut, DriverError, sys::CUdeviceptr,
+};
 use ndarray::{Dimension, Ix1};
 use std::{mem::ManuallyDrop, sync::Arc};
 
 pub use ::cudarc;
 
-/// Takes a slice as an array, without a copy. The first stream of this library that uses it waits for its pending work
-/// on every stream that cudarc knows of.
+/// Takes a slice as an array, without a copy. The host waits for all work in cudarc's context: cudarc does not know every stream that
+/// uses a slice.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,55 +28,75 @@ pub use ::cudarc;
 /// let (device, stream) = (Device::open("cuda:0")?, CudaContext::new(0)?.new_stream()?);
 /// let array = from_cudarc(&device, stream.clone_htod(&[1.0f32, 2.0])?)?;
 /// let mut ours = device.to_device(&array)?;
-/// with_cudarc_mut(&mut ours, &stream, |view| stream.memset_zeros(view))??;
+/// // SAFETY: the work goes to that stream.
+/// unsafe { with_cudarc_mut(&mut ours, &stream, |view| stream.memset_zeros(view)) }??;
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
-/// Returns [`Place`](crate::DescriptorError::Place) for memory of another device, and the driver's error. The slice
-/// is freed then.
+/// Returns [`Place`](crate::DescriptorError::Place) for memory of another device,
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory of a context that is not the primary one, and the driver's error, also
+/// one that cudarc has stored. The slice is freed then.
 pub fn from_cudarc<T: Element, B: Backend>(
     device: &Device<B>,
     mut slice: CudaSlice<T>,
 ) -> Result<ImportedArray<T, Ix1, B>> {
-    let stream = slice.stream().clone();
-    // Its stream waits for the other streams that use the slice, and represents all of them from here on.
-    let (address, order) = slice.device_ptr_mut(&stream);
-    drop(order);
-    let number = match stream.cu_stream().addr() {
-        0 => 1, // the legacy default stream
-        handle => handle as i64,
-    };
-    let descriptor = CudaArrayInterface {
-        shape: vec![i64::try_from(slice.len()).unwrap_or(i64::MAX)],
-        typestr: ElementType::of::<T>(),
-        data: (address, false),
-        strides: None,
-        descr: None,
-        mask: false,
-        version: 3,
-        stream: Some(number),
-    };
-    // SAFETY: the slice owns so many elements at that address, and keeps its stream alive; there is no other reference
-    // to it.
-    unsafe { device.from_cuda_array_interface(&descriptor, slice) }
-        .map_err(|error| error.in_operation("from_cudarc"))
+    const OPERATION: &str = "from_cudarc";
+    // cudarc binds its context to the thread, and frees in the current one.
+    device.with_current(|| {
+        let stream = slice.stream().clone();
+        check_context(OPERATION, stream.context())?;
+        stream.context().synchronize().map_err(|error| failed(OPERATION, error))?;
+        let (address, order) = slice.device_ptr_mut(&stream);
+        drop(order);
+        let descriptor = CudaArrayInterface {
+            shape: vec![i64::try_from(slice.len()).unwrap_or(i64::MAX)],
+            typestr: ElementType::of::<T>(),
+            data: (address, false),
+            strides: None,
+            descr: None,
+            mask: false,
+            version: 3,
+            stream: None,
+        };
+        // SAFETY: the slice owns so many elements at that address; there is no other reference to it, and no work that uses it.
+        unsafe { device.from_cuda_array_interface(&descriptor, slice) }
+            .map_err(|error| error.in_operation(OPERATION))
+    })
 }
 
-/// Lends a packed array for reading, while `body` enqueues any work.
+/// Refuses a context in which the library does not work, and tells what cudarc has stored: its waits do nothing then.
+fn check_context(operation: &'static str, context: &CudaContext) -> Result<()> {
+    if !context.is_primary() {
+        let why = "cudarc's context is not the device's primary one";
+        return Err(Error::new("cuda", operation, ErrorKind::InvalidArgument { why }));
+    }
+    context.check_err().map_err(|error| failed(operation, error))
+}
+
+fn failed(operation: &'static str, error: DriverError) -> Error {
+    Error::new("cuda", operation, ErrorKind::Driver { code: error.0 as i32, name: "an error of cudarc's" })
+}
+
+/// Lends a packed array for reading, while `body` enqueues work.
+///
+/// # Safety
+/// The work goes to `stream`, or to streams that wait for `stream` before it and that `stream` waits for before `body` returns. `body`
+/// keeps no view and captures no work. cudarc itself orders one other stream of the same `CudaContext` at a time, while its event
+/// tracking is on and the stream is not dropped.
 ///
 /// # Errors
 /// Returns [`NeedsCopy`](LayoutError::NeedsCopy) for an array that is not packed,
-/// [`WrongDevice`](ErrorKind::WrongDevice) for a stream of another device, and the driver's error. `body` has not run
-/// then.
-pub fn with_cudarc<S: Storage, D: Dimension, R>(
+/// [`WrongDevice`](ErrorKind::WrongDevice) for a stream of another device, [`InvalidArgument`](ErrorKind::InvalidArgument) for one of
+/// a context that is not the primary one, and the driver's error, also one that cudarc has stored. `body` has not run then.
+pub unsafe fn with_cudarc<S: Storage, D: Dimension, R>(
     array: &ArrayBase<S, D>,
     stream: &Arc<CudaStream>,
     body: impl FnOnce(&CudaView<'_, S::Elem>) -> R,
 ) -> Result<R> {
     let (ours, len) = (checked(array, stream)?, array.len());
-    // SAFETY: the work goes to the stream, or to others that cudarc orders with it; the view is only read.
+    // SAFETY: the caller's promise; the view is only read.
     unsafe {
         ours.raw_scope(&[RawAccess::read(array)], |parts| {
             let lent = Lent::new(stream, parts.addresses, len);
@@ -84,11 +105,14 @@ pub fn with_cudarc<S: Storage, D: Dimension, R>(
     }
 }
 
-/// Lends a packed array for reading and writing, while `body` enqueues any work.
+/// Lends a packed array for reading and writing, while `body` enqueues work.
+///
+/// # Safety
+/// As for [`with_cudarc`].
 ///
 /// # Errors
 /// As for [`with_cudarc`].
-pub fn with_cudarc_mut<S: StorageMut, D: Dimension, R>(
+pub unsafe fn with_cudarc_mut<S: StorageMut, D: Dimension, R>(
     array: &mut ArrayBase<S, D>,
     stream: &Arc<CudaStream>,
     body: impl FnOnce(&mut CudaViewMut<'_, S::Elem>) -> R,
@@ -119,8 +143,11 @@ fn checked<S: Storage, D: Dimension>(
         let (shape, strides) = (array.shape().to_vec(), array.strides().to_vec());
         return Err(fail(LayoutError::NeedsCopy { shape, strides }.into()));
     }
+    check_context("with_cudarc", stream.context())?;
     match stream.cu_stream().expose_provenance() {
         0 => device.legacy_stream(),
+        // `CU_STREAM_PER_THREAD`, which is another stream on each thread.
+        2 => device.per_thread_stream(),
         // SAFETY: the stream is alive, and kept by its owner.
         handle => unsafe { device.external_stream(RawStream(handle as u64), stream.clone()) },
     }

@@ -29,7 +29,8 @@ use crate::{
     user_code,
 };
 use gpumem_core::{
-    Backend, Error, ErrorKind, Event as _, HostFunction, POISONED, Result, Stream as _, process::DriverUse,
+    Backend, DriverDevice, Error, ErrorKind, Event as _, HostFunction, POISONED, Result, Stream as _,
+    process::DriverUse,
 };
 use smallvec::SmallVec;
 use std::{
@@ -396,7 +397,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
                 // SAFETY: the library does not read them again.
                 unsafe { POISONED.forget(memory.owner, &memory.range()) };
             }
-            drop(owner);
+            drop_in_current(core, owner);
             FreeOutcome::Done(Ok(()))
         }
         DeferredFree::Stream(raw) => match Arc::try_unwrap(raw) {
@@ -407,7 +408,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
         DeferredFree::ForeignStream { raw, owner, uses } => match Arc::try_unwrap(raw) {
             Ok(raw) => {
                 let destroyed = core.note_loss(raw.destroy());
-                drop(owner);
+                drop_in_current(core, owner);
                 FreeOutcome::Done(destroyed)
             }
             // As above: that thread gives its handle to the driver, which the owner may destroy.
@@ -419,6 +420,13 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             FreeOutcome::Done(Ok(()))
         }
     }
+}
+
+/// Drops an owner of foreign memory or of a stream with the device as the thread's current one, whatever thread that is: other libraries
+/// free in what is current, and some leave their own there.
+fn drop_in_current<B: Backend>(core: &DeviceCore<B>, owner: impl Sized) {
+    let mut owner = Some(owner);
+    core.raw.with_current(&mut || drop(owner.take()));
 }
 
 /// Tells the resource of a block that it does not come back.
