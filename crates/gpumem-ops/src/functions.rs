@@ -51,10 +51,12 @@ pub(crate) fn is_larger<T: Numeric>(a: T, b: T) -> bool {
 
 /// A function of the first of two values. That the second is never used costs a GPU nothing: its compiler drops the reading.
 #[device(crate = crate)]
-pub(crate) fn of_first<T: Element + DeviceType, A: Numeric, F: UnaryFunction<T, Output = A> + 'static>(
-    x: T,
-    _y: T,
-) -> A {
+pub(crate) fn of_first<T, R, F>(x: T, _y: T) -> R
+where
+    T: Element + DeviceType,
+    R: Element + DeviceType,
+    F: UnaryFunction<T, Output = R> + 'static,
+{
     F(x)
 }
 

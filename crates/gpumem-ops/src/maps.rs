@@ -1,8 +1,9 @@
 //! One array from one, or from two, element by element; arrays one behind the other.
 
 use crate::{
+    functions::of_first,
     kernel::{BinaryFunction, DeviceType, KernelDef, UnaryFunction, config_for_items},
-    kernels::{self, GROUP},
+    kernels::{self, GROUP, RUN},
     operand::{Operand, check_axis, check_shapes, unwritten},
 };
 use gpumem_core::{Backend, Element, ErrorKind, LayoutError, Result};
@@ -22,11 +23,28 @@ where
     R: Element + DeviceType,
     F: UnaryFunction<T, Output = R> + 'static,
 {
+    combined::<T, T, R, of_first<T, R, F>, B>(stream, x, x)
+}
+
+/// A function of the elements at each place of two packed arrays of one shape.
+fn combined<T, U, R, F, B: Backend>(
+    stream: &Stream<B>,
+    x: &ArrayBase<impl Storage<Elem = T, Backend = B>, IxDyn>,
+    y: &ArrayBase<impl Storage<Elem = U, Backend = B>, IxDyn>,
+) -> Result<DeviceArray<R, IxDyn, B>>
+where
+    T: Element + DeviceType,
+    U: Element + DeviceType,
+    R: Element + DeviceType,
+    F: BinaryFunction<T, U, Output = R> + 'static,
+{
     let mut out = unwritten::<R, B>(stream, x.shape())?;
     if !out.is_empty() {
-        let key = TypeId::of::<Key<(T, R, F)>>();
-        let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, kernels::map::<T, R, F>)?;
-        kernel.launch(stream, &config_for_items(out.len(), GROUP), (x, &mut out))?;
+        let key = TypeId::of::<Key<(T, U, R, F)>>();
+        let declare = kernels::zip_map::<T, U, R, F>;
+        let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, declare)?;
+        let dims = config_for_items(out.len().div_ceil(RUN), GROUP);
+        kernel.launch(stream, &dims, (x, y, &mut out))?;
     }
     Ok(out)
 }
@@ -62,15 +80,8 @@ where
     check_shapes("zip_map", stream, array, other)?;
     let first = Operand::new(stream, array, None)?;
     let second = first.beside(stream, other)?;
-    let mut out = unwritten::<R, B>(stream, &first.shape())?;
-    if !out.is_empty() {
-        let key = TypeId::of::<Key<(S::Elem, X::Elem, R, F)>>();
-        let declare = kernels::zip_map::<S::Elem, X::Elem, R, F>;
-        let kernel = KernelDef::load_once_by(crate::KEY, stream.device(), key, declare)?;
-        let dims = config_for_items(out.len(), GROUP);
-        kernel.launch(stream, &dims, (&first.view(), &second.view(), &mut out))?;
-    }
-    first.restored(out)
+    let combined = combined::<S::Elem, X::Elem, R, F, B>(stream, &first.view(), &second.view())?;
+    first.restored(combined)
 }
 
 /// Copies arrays into a new one, one behind the other along an axis. It has finished on return.

@@ -139,7 +139,7 @@ impl<T: Element> Slice<T> {
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
-    pub fn run(&self, from: usize, len: usize) -> impl Iterator<Item = T> + '_ {
+    pub fn run(&self, from: usize, len: usize) -> impl ExactSizeIterator<Item = T> + '_ {
         self.cells_of(from, len).iter().map(Cell::get)
     }
 

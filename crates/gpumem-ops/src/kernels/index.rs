@@ -28,28 +28,75 @@ pub(crate) fn reduce_index<T, Before>(
     let chunks = (length + chunk_length - 1) / chunk_length;
     let rest = at / inner;
     let first = (rest % chunks) * chunk_length;
-    let mut from = ((rest / chunks) * length + first + lane) * inner + at % inner;
-    let mut k = first + lane;
-    let mut end = 0;
-    if at < out.len() {
-        end = if first + chunk_length < length { first + chunk_length } else { length };
+    let step = lanes * inner;
+    let from = ((rest / chunks) * length + first + lane) * inner + at % inner;
+    // Elements of the lane, at distances of `lanes`.
+    let mut count = 0;
+    if at < out.len() && first + lane < length {
+        count = (length - first - lane + lanes - 1) / lanes;
     }
-    // The place of no element.
-    let mut place = u64::MAX;
+    let mut best = 0;
     let mut value = T::ZERO;
-    for _ in 0..8 {
-        for _ in 0..8 {
-            if k < end {
-                let candidate = x[from];
-                if place == u64::MAX || Before(candidate, value) {
-                    value = candidate;
-                    place = if places.is_empty() { k as u64 } else { places[from] };
+    for eighth in 0..8 {
+        let begin = eighth * 8;
+        let from = from + begin * step;
+        if begin + 8 <= count {
+            // All are read before the first is looked at.
+            let (a, b, c, d) = (x[from], x[from + step], x[from + step * 2], x[from + step * 3]);
+            let (e, f, g, h) =
+                (x[from + step * 4], x[from + step * 5], x[from + step * 6], x[from + step * 7]);
+            let (mut its, mut k) = (a, begin);
+            if Before(b, its) {
+                its = b;
+                k = begin + 1;
+            }
+            if Before(c, its) {
+                its = c;
+                k = begin + 2;
+            }
+            if Before(d, its) {
+                its = d;
+                k = begin + 3;
+            }
+            if Before(e, its) {
+                its = e;
+                k = begin + 4;
+            }
+            if Before(f, its) {
+                its = f;
+                k = begin + 5;
+            }
+            if Before(g, its) {
+                its = g;
+                k = begin + 6;
+            }
+            if Before(h, its) {
+                its = h;
+                k = begin + 7;
+            }
+            if begin == 0 || Before(its, value) {
+                value = its;
+                best = k;
+            }
+        } else {
+            for j in 0..8 {
+                let k = begin + j;
+                if k < count {
+                    let its = x[from + step * j];
+                    if k == 0 || Before(its, value) {
+                        value = its;
+                        best = k;
+                    }
                 }
-                k += lanes;
-                from += lanes * inner;
             }
         }
         wavebarrier();
+    }
+    // The place of no element.
+    let mut place = u64::MAX;
+    if count > 0 {
+        place =
+            if places.is_empty() { (first + lane + best * lanes) as u64 } else { places[from + best * step] };
     }
     if lanes > 1 {
         let own = row * lanes + lane;

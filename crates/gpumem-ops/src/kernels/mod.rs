@@ -17,7 +17,7 @@ pub(crate) mod sort;
 #[allow(clippy::panic, clippy::unwrap_used)] // helpers of tests
 mod tests;
 
-pub(crate) use maps::{divide, map, zip_map};
+pub(crate) use maps::divide;
 pub(crate) use random::{normal_f32, normal_f64, random, uniform_f32, uniform_f64};
 pub(crate) use scan::scan_columns;
 
@@ -38,6 +38,19 @@ where
     let kernel = if First::NEEDED { kernel.checks_functions_by(crate::KEY) } else { kernel };
     // SAFETY: it writes the same elements, each group those that are its own.
     unsafe { kernel.unsealed() }.host_groups(on_host::reduce::<T, U, A, First, Join>).sealed()
+}
+
+/// The kernel [`zip_map`](maps::zip_map), with a body of its own for the host.
+pub(crate) fn zip_map<T, U, R, F>() -> KernelDef<on_host::ZipMap<T, U, R>>
+where
+    T: Element + DeviceType,
+    U: Element + DeviceType,
+    R: Element + DeviceType,
+    F: BinaryFunction<T, U, Output = R> + 'static,
+{
+    let kernel = maps::zip_map::<T, U, R, F>().checks_functions_by(crate::KEY);
+    // SAFETY: as above.
+    unsafe { kernel.unsealed() }.host_groups(on_host::zip_map::<T, U, R, F>).sealed()
 }
 
 /// The kernel [`reduce_index`](index::reduce_index), with a body of its own for the host.
@@ -71,3 +84,5 @@ pub(crate) const GROUP: u32 = 256;
 pub(crate) const CHUNK: usize = 64;
 /// Elements that one group of [`scan_tiles()`] takes.
 pub(crate) const TILE: usize = 2048;
+/// Elements that one work-item of [`zip_map()`] takes.
+pub(crate) const RUN: usize = 4;

@@ -1,7 +1,7 @@
 //! Bodies for the host that take a group at once, in loops that the compiler turns into vector instructions. Their results are those
 //! of the kernels, bit by bit: the same additions in the same order. Check mode runs the kernels themselves.
 
-use super::{CHUNK, GROUP, TILE};
+use super::{CHUNK, GROUP, RUN, TILE};
 use crate::kernel::{
     BinaryFunction, DeviceType, Numeric, Slice, SliceMut, UnaryFunction, Value,
     codegen::{Fault, Phases},
@@ -14,6 +14,9 @@ pub(crate) type Reduce<T, U, A> = (Slice<T>, Slice<U>, SliceMut<A>, Value<A>, u6
 pub(crate) type ReduceIndex<T> = (Slice<T>, Slice<u64>, SliceMut<T>, SliceMut<u64>, u64, u64);
 /// The parameters of [`scan_tiles`](super::scan_tiles()).
 pub(crate) type Scan<T, A, R> = (Slice<T>, Slice<A>, SliceMut<R>, u64, u64, bool);
+
+/// The parameters of [`zip_map`](super::zip_map()).
+pub(crate) type ZipMap<T, U, R> = (Slice<T>, Slice<U>, SliceMut<R>);
 
 /// Lanes of a group, or its lines of one lane each.
 const PLACES: usize = GROUP as usize;
@@ -108,6 +111,24 @@ where
             add(sum, x.get(at), y.get(at));
         }),
     }
+}
+
+/// As [`zip_map`](super::zip_map()).
+pub(crate) fn zip_map<T, U, R, F>(phases: &mut Phases<'_>, (x, y, out): &ZipMap<T, U, R>) -> Result<(), Fault>
+where
+    T: Element + DeviceType,
+    U: Element + DeviceType,
+    R: Element + DeviceType,
+    F: BinaryFunction<T, U, Output = R>,
+{
+    let most = RUN * PLACES;
+    while phases.next_group() {
+        let from = phases.first().group_id(0) * most;
+        let count = most.min(out.len() - from);
+        let run = x.run(from, count).zip(y.run(from, count));
+        out.set_run(from, run.map(|(x, y)| F::pointer()(x, y)));
+    }
+    Ok(())
 }
 
 /// As [`reduce_index`](super::reduce_index()).

@@ -109,14 +109,14 @@ fn the_compilers_take_every_cast() {
     macro_rules! casts {
         ($($from:ident)*; $to:tt) => {$( casts!(@from $from $to); )*};
         (@from $from:ident [$($to:ident)*]) => {$(
-            let _ = compiles::<Cuda, _>(&super::map::<$from, $to, Cast<$from, $to>>(), "sm_90");
+            let _ = compiles::<Cuda, _>(&super::zip_map::<$from, $from, $to, functions::of_first<$from, $to, Cast<$from, $to>>>(), "sm_90");
         )*};
     }
     casts!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64; [u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64]);
-    compiles_everywhere(super::map::<f64, f16, Cast<f64, f16>>());
-    compiles_everywhere(super::map::<f16, bf16, Cast<f16, bf16>>());
-    compiles_everywhere(super::map::<bf16, u8, Cast<bf16, u8>>());
-    compiles_everywhere(super::map::<i64, bf16, Cast<i64, bf16>>());
+    compiles_everywhere(super::zip_map::<f64, f64, f16, functions::of_first<f64, f16, Cast<f64, f16>>>());
+    compiles_everywhere(super::zip_map::<f16, f16, bf16, functions::of_first<f16, bf16, Cast<f16, bf16>>>());
+    compiles_everywhere(super::zip_map::<bf16, bf16, u8, functions::of_first<bf16, u8, Cast<bf16, u8>>>());
+    compiles_everywhere(super::zip_map::<i64, i64, bf16, functions::of_first<i64, bf16, Cast<i64, bf16>>>());
 }
 
 /// A launch of a kernel that leaves floats in an array.
