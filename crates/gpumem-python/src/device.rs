@@ -1,6 +1,6 @@
 //! Devices.
 
-use crate::{error::raise, list::named, wait::may_wait};
+use crate::{error::raise, in_use::sweep, list::named, wait::may_wait};
 use pyo3::{
     Borrowed,
     exceptions::{PyAttributeError, PyIndexError, PyTypeError},
@@ -228,6 +228,7 @@ impl Device {
 
     /// Gives memory that was dropped back to the driver.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        sweep(py);
         py.detach(|| self.0.flush()).map_err(raise)
     }
 

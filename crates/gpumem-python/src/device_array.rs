@@ -6,6 +6,7 @@ use crate::{
     dtype::{Elements, hold},
     element::{DType, all_bytes},
     error::{raise, raise_layout},
+    in_use::Swept,
     kept::Kept,
 };
 use gpumem::{AnyBackend, ArraySpec, Layout, Loan, ndarray::IxDyn};
@@ -33,12 +34,13 @@ pub(crate) struct DeviceNDArray {
     pub(crate) owner: Option<Kept>,
     /// The loan of `__cuda_array_interface__`. The last descriptor's loan replaces the earlier ones.
     loan: Mutex<Option<Loan<AnyBackend>>>,
+    _swept: Swept,
 }
 
 impl DeviceNDArray {
     /// An array of the library's elements that hold elements of that type.
     pub(crate) fn new(elements: Elements, dtype: DType) -> Self {
-        Self { elements, dtype, read_only: false, owner: None, loan: Mutex::default() }
+        Self { elements, dtype, read_only: false, owner: None, loan: Mutex::default(), _swept: Swept }
     }
 
     /// An array over memory of another object.

@@ -9,7 +9,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -43,16 +43,20 @@ pub(crate) trait HostMemory: Send {
     fn write_to(&self, to: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
     /// Copies from an array of a device, as [`write_to`](Self::write_to).
     fn read_from(&mut self, from: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
-    /// Waits for work that uses the memory, and returns it to its owner.
-    fn end(self: Box<Self>) -> Result<(), Error>;
+    /// Whether no work uses the memory, and nothing else can enqueue any.
+    fn is_over(&mut self) -> bool;
+    /// Waits for work that uses the memory, and returns it to its owner. What is refused comes back.
+    fn end(self: Box<Self>) -> Result<(), (Box<dyn HostMemory>, Error)>;
 }
 
 /// The memory of a page-locked array.
 pub(crate) struct PageLocked {
     /// The process that made it: in a forked child the lock may be held for ever.
     origin: ProcessGuard,
-    /// `None` after it was freed.
+    /// `None` after it was given back.
     memory: Mutex<Option<Box<dyn HostMemory>>>,
+    /// Whether its array [has ended](Self::set_ended).
+    has_ended: AtomicBool,
     /// Where it lies, once code of Python may have the address.
     bytes: OnceLock<Range<u64>>,
 }
@@ -78,7 +82,7 @@ impl Drop for Locked<'_> {
 impl PageLocked {
     pub(crate) fn new(memory: Box<dyn HostMemory>) -> Arc<Self> {
         let (origin, memory) = (ProcessGuard::current(), Mutex::new(Some(memory)));
-        Arc::new(Self { origin, memory, bytes: OnceLock::new() })
+        Arc::new(Self { origin, memory, has_ended: AtomicBool::new(false), bytes: OnceLock::new() })
     }
 
     /// Whether it is of a process that this one was forked from.
@@ -106,11 +110,27 @@ impl PageLocked {
         Ok(Locked { memory, outer: HAS_MEMORY.replace(true) })
     }
 
-    /// Says where the memory lies, before code of Python has the address.
-    pub(crate) fn announce(self: &Arc<Self>, _py: Python<'_>, bytes: Range<u64>) {
+    /// Notes, with the memory locked, that its array is page-locked no more. Returns whether that was so before.
+    pub(crate) fn set_ended(&self) -> bool {
+        self.has_ended.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is nothing to wait for any more. Waits for nothing itself.
+    fn is_over(&self) -> bool {
+        let is_over = |memory: &mut Box<dyn HostMemory>| memory.is_over();
+        self.is_of_parent() || self.memory.try_lock().is_ok_and(|mut own| own.as_mut().is_none_or(is_over))
+    }
+
+    /// Says where the memory lies, before code of Python has the address, and whether that outlives this: its work may too.
+    pub(crate) fn announce(self: &Arc<Self>, py: Python<'_>, bytes: Range<u64>, outlives: bool) {
+        sweep(py);
         if self.bytes.set(bytes.clone()).is_ok() {
             let mut known = known();
-            known.push((bytes, Arc::downgrade(self)));
+            known.push(Known { bytes, memory: Arc::downgrade(self), kept: outlives.then(|| self.clone()) });
             COUNT.store(known.len(), Ordering::Relaxed);
         }
     }
@@ -121,12 +141,27 @@ impl PageLocked {
     }
 }
 
-/// The memory that NumPy's arrays may have. It is locked under Python's lock only, and not for longer: a forked child finds it free.
-static KNOWN: Mutex<Vec<(Range<u64>, Weak<PageLocked>)>> = Mutex::new(Vec::new());
+/// Memory that NumPy's arrays may have.
+struct Known {
+    bytes: Range<u64>,
+    memory: Weak<PageLocked>,
+    /// The same, where it outlives its page-locked array, until a [sweep] finds it over.
+    kept: Option<Arc<PageLocked>>,
+}
+
+impl Known {
+    /// The memory, if its page-locked array has ended or is gone.
+    fn left(&self) -> Option<&Arc<PageLocked>> {
+        self.kept.as_ref().filter(|memory| memory.has_ended() || Arc::strong_count(memory) == 1)
+    }
+}
+
+/// It is locked under Python's lock only, and not for longer: a forked child finds it free.
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 /// How many there are: without any, nothing is locked to look. Changed under Python's lock, as it is read.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-fn known() -> MutexGuard<'static, Vec<(Range<u64>, Weak<PageLocked>)>> {
+fn known() -> MutexGuard<'static, Vec<Known>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -142,9 +177,7 @@ pub(crate) fn wait(py: Python<'_>, bytes: &Range<u64>, then: Use) -> PyResult<()
 
 fn wait_but(py: Python<'_>, bytes: &Range<u64>, then: Use, but: Option<&PageLocked>) -> PyResult<()> {
     const OPERATION: &str = "use of page-locked memory";
-    if !are_any(py) {
-        return Ok(());
-    }
+    sweep(py);
     let found = overlapping(bytes, but);
     if found.is_empty() {
         return Ok(());
@@ -161,21 +194,39 @@ fn wait_but(py: Python<'_>, bytes: &Range<u64>, then: Use, but: Option<&PageLock
 
 /// The memory that shares bytes with these, and is of this process: no work of another one is here.
 fn overlapping(bytes: &Range<u64>, but: Option<&PageLocked>) -> Vec<Arc<PageLocked>> {
-    let mut known = known();
-    known.retain(|(_, one)| one.strong_count() != 0);
-    COUNT.store(known.len(), Ordering::Relaxed);
     let shares = |own: &Range<u64>| own.start.max(bytes.start) < own.end.min(bytes.end);
-    let is_but = |one: &Weak<PageLocked>| but.is_some_and(|but| std::ptr::eq(one.as_ptr(), but));
-    let found = known.iter().filter(|(own, one)| shares(own) && !is_but(one));
-    let mut found: Vec<_> = found.filter_map(|(_, one)| one.upgrade()).collect();
-    drop(known);
-    found.retain(|one| !one.origin.is_forked());
+    let sharing = |one: &Known| if shares(&one.bytes) { one.memory.upgrade() } else { None };
+    // The mutex is free again before any of them is dropped.
+    let mut found: Vec<_> = known().iter().filter_map(sharing).collect();
+    found.retain(|one| !but.is_some_and(|but| std::ptr::eq(&**one, but)) && !one.is_of_parent());
     found
 }
 
-/// Takes memory out that is not page-locked any more.
-pub(crate) fn withdraw(_py: Python<'_>, memory: &PageLocked) {
+/// Takes out what is gone or over. Drivers are asked, and memory is freed, without Python's lock.
+pub(crate) fn sweep(py: Python<'_>) {
+    if !are_any(py) {
+        return;
+    }
+    let left: Vec<_> = known().iter().filter_map(Known::left).cloned().collect();
+    let over = match left.is_empty() {
+        true => left,
+        false => py.detach(|| left.into_iter().filter(|one| one.is_over()).collect()),
+    };
+    let is_over = |one: &Arc<PageLocked>| over.iter().any(|over| Arc::ptr_eq(one, over));
     let mut known = known();
-    known.retain(|(_, one)| !std::ptr::eq(one.as_ptr(), memory));
+    known.retain(|one| one.memory.strong_count() != 0 && !one.kept.as_ref().is_some_and(is_over));
     COUNT.store(known.len(), Ordering::Relaxed);
+    drop(known);
+    if !over.is_empty() {
+        py.detach(move || drop(over));
+    }
+}
+
+/// The last field of what has page-locked memory, or a view of some: a [sweep] comes after it.
+pub(crate) struct Swept;
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        Python::try_attach(sweep);
+    }
 }

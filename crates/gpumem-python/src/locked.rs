@@ -7,12 +7,9 @@ use crate::{
     host::{Host, check_destination, fix},
     kept::{Kept, Traverse},
     pinned::{Held, HostNDArray, Memory},
+    wait::may_wait,
 };
-use gpumem::{
-    Error,
-    generic::{HostArray, HostKind, RegisterError},
-    ndarray::IxDyn,
-};
+use gpumem::{generic::RegisterError, ndarray::IxDyn};
 use pyo3::{
     PyTraverseError, PyVisit,
     prelude::*,
@@ -36,11 +33,11 @@ fn announce(arrays: &Bound<'_, PyTuple>, locked: &[Kept<HostNDArray>]) -> PyResu
     Ok(())
 }
 
-/// Takes them, and those that are gone, back.
-fn withdraw(py: Python<'_>, locked: &[Kept<HostNDArray>]) {
+/// Takes those back that have ended or are gone.
+fn withdraw(py: Python<'_>) {
     let is_over = |(_, weak): &mut (usize, Kept<PyWeakref>)| {
-        let array = weak.bind(py).upgrade();
-        array.is_none_or(|array| locked.iter().any(|locked| locked.bind(py).is(&array)))
+        let array = weak.bind(py).upgrade().and_then(|array| array.cast_into::<HostNDArray>().ok());
+        array.is_none_or(|array| array.get().has_ended())
     };
     // The mutex is free again before they are dropped.
     let over: Vec<_> = LOCKED.lock().unwrap_or_else(PoisonError::into_inner).extract_if(.., is_over).collect();
@@ -75,7 +72,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
                 // elsewhere meanwhile.
                 false => Memory::of(
                     Held::new(unsafe { device.register_foreign::<T, IxDyn, _>(lowest, &layout, owner)? })
-                        .ending(give_back),
+                        .ending(|array| array.give_back::<Kept>().map(drop).map_err(Box::new)),
                 ),
                 // SAFETY: as above.
                 true => Memory::of(
@@ -83,7 +80,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
                         device.register_foreign_mapped::<T, IxDyn, _>(lowest, &layout, owner)?
                     })
                     .visible()
-                    .ending(give_back),
+                    .ending(|array| array.give_back::<Kept>().map(drop).map_err(Box::new)),
                 ),
             })
         });
@@ -97,20 +94,6 @@ struct SendPointer(*mut u8);
 // SAFETY: it is a number until it is used.
 unsafe impl Send for SendPointer {}
 
-/// Unlocks the memory. Where views of the device are still there, it is unlocked with the last of them.
-fn give_back<K: HostKind, T: gpumem::Element>(
-    array: HostArray<gpumem::generic::Registered<'static, K>, T, IxDyn, gpumem::AnyBackend>,
-) -> Result<(), Error> {
-    match array.give_back::<Kept>() {
-        Ok(owner) => {
-            drop(owner);
-            Ok(())
-        }
-        Err(refused) if matches!(refused.error.kind(), gpumem::ErrorKind::InvalidArgument { .. }) => Ok(()),
-        Err(refused) => Err(refused.error),
-    }
-}
-
 /// Page-locks all, or none.
 fn lock_all(
     arrays: &Bound<'_, PyTuple>,
@@ -122,7 +105,7 @@ fn lock_all(
         match lock(&array, device, mapped).and_then(|array| Py::new(py, array)) {
             Ok(array) => locked.push(array.into()),
             Err(error) => {
-                unlock_all(py, locked)?;
+                unlock_all(py, &locked)?;
                 return Err(error);
             }
         }
@@ -131,9 +114,9 @@ fn lock_all(
 }
 
 /// Unlocks all of them, and tells the first error.
-fn unlock_all(py: Python<'_>, locked: Vec<Kept<HostNDArray>>) -> PyResult<()> {
-    withdraw(py, &locked);
-    let ended: Vec<_> = locked.into_iter().rev().map(|array| array.get().end(py)).collect();
+fn unlock_all(py: Python<'_>, locked: &[Kept<HostNDArray>]) -> PyResult<()> {
+    let ended: Vec<_> = locked.iter().rev().map(|array| array.get().end(py)).collect();
+    withdraw(py);
     ended.into_iter().collect()
 }
 
@@ -190,10 +173,17 @@ impl Locking {
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         if self.way == Way::Registered {
             deregister(self.arrays.bind(py))?;
+            return Ok(false);
         }
-        let locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        unlock_all(py, locked.unwrap_or_default())?;
-        Ok(false)
+        may_wait("deregister")?;
+        let own = || self.locked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = own().pop().unwrap_or_default();
+        let ended = unlock_all(py, &locked);
+        locked.retain(|array| !array.get().has_ended());
+        if !locked.is_empty() {
+            own().push(locked);
+        }
+        ended.map(|()| false)
     }
 }
 
@@ -240,12 +230,18 @@ pub(crate) fn register(
 pub(crate) fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
     // All of them before the first is taken out, which is then waited for.
     arrays.iter().try_for_each(|array| check_destination(&array))?;
+    may_wait("deregister")?;
+    let own = || REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Vec::new();
     for array in arrays.iter() {
-        let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registered = own();
         if let Some(at) = registered.iter().rposition(|(name, _)| *name == array.as_ptr().addr()) {
-            found.push(registered.remove(at).1);
+            found.push(registered.remove(at));
         }
     }
-    unlock_all(arrays.py(), found)
+    let (names, locked): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let ended = unlock_all(arrays.py(), &locked);
+    let refused = names.into_iter().zip(locked).filter(|(_, array)| !array.get().has_ended());
+    own().extend(refused);
+    ended
 }

@@ -7,12 +7,12 @@ use crate::{
     dtype::{Elements, Place, hold},
     element::{DType, all_bytes},
     error::{raise, raise_layout},
-    in_use::{self, Bytes, HostMemory, PageLocked, Use},
+    in_use::{self, Bytes, HostMemory, PageLocked, Swept, Use},
     kept::{Kept, Traverse},
 };
 use gpumem::{
-    AnyBackend, Element, Error, Layout, Loan, PinnedArray,
-    generic::{DeviceVisible, HostArray, OwnedKind, Pinned},
+    AnyBackend, Element, Error, ErrorKind, Layout, Loan, PinnedArray,
+    generic::{DeviceVisible, HostArray, OwnedKind, Pinned, RegisterError},
     ndarray::IxDyn,
 };
 use pyo3::{
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
 type View<K, T> = fn(&mut Typed<K, T>) -> Elements;
 type ToBytes<K, T> = fn(&Typed<K, T>) -> Result<Bytes, Error>;
-type End<K, T> = fn(Typed<K, T>) -> Result<(), Error>;
+type End<K, T> = fn(Typed<K, T>) -> Result<(), Box<RegisterError<Typed<K, T>>>>;
 
 /// A page-locked array, with functions that only some kinds have.
 pub(crate) struct Held<K: OwnedKind, T: Element> {
@@ -77,7 +77,7 @@ fn bytes<T: Element>(array: &Typed<Pinned, T>) -> Result<Bytes, Error> {
     Ok((unsafe { array.detach_as::<u8>(bytes) }?, array.layout().clone()))
 }
 
-impl<K: OwnedKind, T: Element> HostMemory for Held<K, T>
+impl<K: OwnedKind + 'static, T: Element> HostMemory for Held<K, T>
 where
     Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
 {
@@ -127,10 +127,19 @@ where
         Some(stream.copy_to_host_into(&from, &mut self.array))
     }
 
-    fn end(self: Box<Self>) -> Result<(), Error> {
-        let Self { array, end, loan, .. } = *self;
-        drop(loan);
-        end.map_or(Ok(()), |end| end(array))
+    fn is_over(&mut self) -> bool {
+        self.loan = None;
+        self.array.is_over()
+    }
+
+    fn end(mut self: Box<Self>) -> Result<(), (Box<dyn HostMemory>, Error)> {
+        self.loan = None;
+        let held = *self;
+        let Some(end) = held.end else { return Ok(()) };
+        end(held.array).map_err(|refused| {
+            let left: Box<dyn HostMemory> = Box::new(Self { array: refused.given, ..held });
+            (left, refused.error)
+        })
     }
 }
 
@@ -145,6 +154,7 @@ pub(crate) struct HostNDArray {
     /// The owner of the memory, if it was locked in place. If the memory was lent, it stays beyond the end of the lock: NumPy's
     /// arrays over the memory have this object as their base.
     owner: Mutex<Option<Kept>>,
+    _swept: Swept,
 }
 
 /// Page-locked memory, and where its elements lie as they are held.
@@ -167,7 +177,7 @@ impl HostNDArray {
         let layout = dtype.layout(&memory.held)?;
         let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
         let (is_visible, memory) = (memory.memory.is_visible(), PageLocked::new(memory.memory));
-        Ok(Self { memory, is_visible, dtype, shape, strides, owner: Mutex::default() })
+        Ok(Self { memory, is_visible, dtype, shape, strides, owner: Mutex::default(), _swept: Swept })
     }
 
     /// An array of the elements that lie there in bytes.
@@ -196,7 +206,8 @@ impl HostNDArray {
     ) -> PyResult<Option<R>> {
         let done = py.detach(|| {
             let mut locked = self.memory.lock("use of a page-locked array")?;
-            locked.memory.as_mut().map(|memory| body(memory.as_mut())).transpose()
+            let memory = locked.memory.as_mut().filter(|_| !self.has_ended());
+            memory.map(|memory| body(memory.as_mut())).transpose()
         });
         done.map_err(raise)
     }
@@ -244,9 +255,9 @@ impl HostNDArray {
         self.memory.is_of_parent()
     }
 
-    /// With memory that NumPy's arrays have too.
+    /// With memory of NumPy's array at `place`.
     pub(crate) fn known_at(self, py: Python<'_>, place: &Place) -> Self {
-        self.memory.announce(py, place.bytes());
+        self.memory.announce(py, place.bytes(), true);
         self
     }
 
@@ -260,7 +271,9 @@ impl HostNDArray {
         self.memory.wait_for_others(py, Use::Write)?;
         let address = self.with(py, |memory| memory.lend())?;
         let layout = Layout::strided(&self.shape, &self.strides, self.dtype.size()).map_err(raise_layout)?;
-        self.memory.announce(py, Place::new(address.wrapping_sub(layout.offset()) as u64, layout).bytes());
+        // NumPy's arrays have this one as their base.
+        let place = Place::new(address.wrapping_sub(layout.offset()) as u64, layout);
+        self.memory.announce(py, place.bytes(), false);
         let dict = PyDict::new(py);
         dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
         dict.set_item("strides", PyTuple::new(py, &self.strides)?)?;
@@ -270,14 +283,30 @@ impl HostNDArray {
         Ok(dict)
     }
 
-    /// Waits for work that uses the memory, and frees it.
+    /// Whether it is page-locked no more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.memory.has_ended()
+    }
+
+    /// Waits for work that uses the memory, and frees it. Where that is refused, or views of the device's are still there, the memory
+    /// is known until it is over.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         let ended = py.detach(|| {
             // Locked to the end: what uses the memory in another way waits for the same work.
             let mut locked = self.memory.lock("give_back")?;
-            Ok(locked.memory.take().map_or((true, Ok(())), |memory| (memory.is_lent(), memory.end())))
+            let memory = if self.memory.set_ended() { None } else { locked.memory.take() };
+            let Some(memory) = memory else { return Ok((true, Ok(()))) };
+            let is_lent = memory.is_lent();
+            let ended = memory.end().or_else(|(memory, error)| {
+                *locked.memory = Some(memory);
+                match error.kind() {
+                    ErrorKind::InvalidArgument { .. } => Ok(()),
+                    _ => Err(error),
+                }
+            });
+            Ok((is_lent, ended))
         });
-        in_use::withdraw(py, &self.memory);
+        in_use::sweep(py);
         let (is_lent, ended) = ended.map_err(raise)?;
         if !is_lent {
             let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).take();

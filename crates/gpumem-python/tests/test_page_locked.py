@@ -1,8 +1,10 @@
 """Page-locked memory by NumPy's own arrays: what uses it waits for the copies that streams have enqueued."""
 
 import contextlib
+import gc
 import os
 import threading
+import weakref
 
 import pygpumem as gpumem
 from pygpumem import cuda
@@ -289,3 +291,65 @@ def test_a_forked_child_waits_for_no_copy_of_its_parent():
             waits.join()
         """)
     assert out == "0\n"
+
+
+def test_work_outlives_the_page_locked_array():
+    array, slow = np.zeros(4), Slow()
+    own, = gpumem.pinned(array).__enter__()
+    slow.to_host(array)
+    slow.soon()
+    del own
+    assert (gpumem.to_device(array).copy_to_host() == 5).all()
+
+
+def test_views_outlive_the_end_of_a_lock():
+    array = np.zeros(4)
+    with gpumem.mapped(array) as there:
+        pass
+    slow = Slow(there)
+    slow.soon()
+    assert (gpumem.to_device(array).copy_to_host() == 5).all()
+
+
+def test_a_refused_end_takes_nothing_out(refused_in_a_callback):
+    for lock, end in (
+        (gpumem.register, lambda array, context: gpumem.deregister(array)),
+        (gpumem.register, lambda array, context: context.__exit__()),
+        (gpumem.pinned, lambda array, context: context.__exit__()),
+    ):
+        array, slow = np.zeros(4), Slow()
+        context = lock(array)
+        context.__enter__()
+        slow.to_host(array)
+        assert refused_in_a_callback(lambda: end(array, context))
+        assert refused_in_a_callback(lambda: gpumem.to_device(array[1:]))
+        slow.soon()
+        assert (gpumem.to_device(array).copy_to_host() == 5).all()
+        slow = Slow()
+        array[...] = 0
+        slow.to_host(array)
+        slow.soon()
+        end(array, context)
+        assert (array == 5).all()
+
+
+def test_memory_that_nothing_uses_is_let_go():
+    def seen():
+        array = np.zeros(4)
+        with gpumem.mapped(array) as there:
+            pass
+        slow = Slow(there)
+        slow.ends.set()
+        slow.stream.synchronize()
+        return weakref.ref(array)
+
+    def dropped():
+        array = np.zeros(4)
+        gpumem.pinned(array).__enter__()
+        return weakref.ref(array)
+
+    for use in seen, dropped:
+        gone = use()
+        gc.collect()
+        gpumem.get_current_device().flush()
+        assert gone() is None

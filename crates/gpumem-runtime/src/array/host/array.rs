@@ -83,6 +83,13 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         HostArray::over("detach_as", self.memory.clone(), layout)
     }
 
+    /// Whether no work uses the memory, and nothing else has it that could enqueue any; also after a reset of the device. Asks the
+    /// driver, and waits for nothing.
+    #[doc(hidden)]
+    pub fn is_over(&self) -> bool {
+        !self.memory.is_fresh() || (AllocationRef::is_unique(&self.memory) && self.memory.is_idle())
+    }
+
     pub(super) fn into_parts(self) -> (AllocationRef<B>, Layout) {
         (self.memory, self.layout)
     }
