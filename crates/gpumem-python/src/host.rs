@@ -16,7 +16,10 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     sync::PyOnceLock,
-    types::{PyDict, PyList, PyMemoryView, PyTuple, PyType, PyWeakrefReference},
+    types::{
+        PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple, PyType,
+        PyWeakrefReference,
+    },
 };
 
 /// A NumPy array with its description. Keeps the array alive.
@@ -127,32 +130,49 @@ fn scalar(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// As deep as NumPy takes lists in each other.
 const MOST_AXES: usize = 64;
 
-/// Waits for the work that uses the arrays whose memory NumPy itself reads or writes with this object: an array, a record of one, and
-/// lists and tuples of these.
+/// Waits for the work that uses the memory that NumPy itself reads or writes with this object: by address where that is known, and else
+/// for all page-locked memory. NumPy reads more than arrays: buffers, other sequences, and whatever says that it is an array.
 pub(crate) fn wait_within(object: &Bound<'_, PyAny>, then: Use) -> PyResult<()> {
     wait_to_depth(object, then, MOST_AXES)
 }
 
 fn wait_to_depth(object: &Bound<'_, PyAny>, then: Use, depth: usize) -> PyResult<()> {
-    if depth == 0 || !in_use::are_any(object.py()) {
+    if !in_use::are_any(object.py()) || is_apart(object) {
         return Ok(());
     }
-    if is_of_numpy(object)? {
-        // Arrays of objects are refused by those who take the elements.
-        return Host::of(object).map_or(Ok(()), |host| host.wait(then));
+    if is_of_numpy(object)?
+        && let Ok(host) = Host::of(object)
+    {
+        return host.wait(then);
     }
-    // By Python's own ways, as NumPy does it: a subclass may say anything.
-    if let Ok(list) = object.cast::<PyList>() {
-        return list.iter().try_for_each(|one| wait_to_depth(&one, then, depth - 1));
+    if depth > 0 {
+        let wait = |part: Bound<'_, PyAny>| wait_to_depth(&part, then, depth - 1);
+        // A subclass may be read in another way.
+        if let Ok(list) = object.cast_exact::<PyList>() {
+            return list.iter().try_for_each(wait);
+        }
+        if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+            return tuple.iter().try_for_each(wait);
+        }
+        if object.is_instance(&scalar(object.py())?)? {
+            // A record may be a part of an array.
+            return wait(object.getattr("base")?);
+        }
     }
-    if let Ok(tuple) = object.cast::<PyTuple>() {
-        return tuple.iter().try_for_each(|one| wait_to_depth(&one, then, depth - 1));
-    }
-    match object.is_instance(&scalar(object.py())?)? {
-        // A record may be a part of an array.
-        true => wait_to_depth(&object.getattr("base")?, then, depth - 1),
-        false => Ok(()),
-    }
+    in_use::wait(object.py(), &(0..u64::MAX), then)
+}
+
+/// Whether an object has its elements apart from all page-locked memory, or waits for that itself.
+fn is_apart(object: &Bound<'_, PyAny>) -> bool {
+    // Exactly these: a subclass may say that it is an array.
+    object.is_none()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyBytes>()
+        || object.is_instance_of::<HostNDArray>()
 }
 
 impl<'py> Host<'py> {

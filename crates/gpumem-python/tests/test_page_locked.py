@@ -1,5 +1,6 @@
 """Page-locked memory by NumPy's own arrays: what uses it waits for the copies that streams have enqueued."""
 
+import collections
 import contextlib
 import gc
 import os
@@ -112,6 +113,39 @@ def updated_by_kernel(array):
     return np.asarray(array) + 1
 
 
+class Says:
+    """No array and no sequence, but an array to NumPy."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype)
+
+
+class SaysToo(list, Says):
+    """A list, but an array to NumPy."""
+
+    __init__ = Says.__init__
+
+
+def objects(array):
+    made = np.empty(4, object)
+    for at in range(4):
+        made[at] = array[at:at + 1].reshape(())
+    return made
+
+
+def swapped(array):
+    return np.asarray(array).astype(">f8").view("f8")
+
+
+def number_by_kernel(number):
+    there = filled(4)
+    by_kernel("double x, slice<double> y", number, lambda x, y: y.fill(x), there)
+    return there
+
+
 READERS = {
     "a new array": lambda a: gpumem.to_device(ordinary(a)),
     "a new array of the array itself": lambda a: gpumem.to_device(a),
@@ -131,6 +165,14 @@ READERS = {
     "an argument that is read": read_by_kernel,
     "an argument that is updated": updated_by_kernel,
     "pieces": lambda a: gpumem.map_chunks(lambda stream, rows, piece: piece, a[:3], 2),
+    "a new array of a sequence": lambda a: gpumem.to_device(collections.deque([a[:2], a[2:]])),
+    "a new array of a sequence in a list": lambda a: gpumem.to_device([collections.UserList([a[:2], a[2:]])]),
+    "a new array of what says that it is one": lambda a: gpumem.to_device(Says(a)),
+    "a new array of a list of what says that it is one": lambda a: gpumem.to_device([Says(a), SaysToo(a)]),
+    "a new array of a list of buffers": lambda a: gpumem.to_device([memoryview(a)]),
+    "an assignment of parts of another byte order": lambda a: swapped(assigned(filled((1, 4)), slice(None), [a.view(">f8")])),
+    "an assignment of objects in a list": lambda a: assigned(filled((1, 4)), slice(None), [objects(a)]),
+    "a number of a kernel": lambda a: number_by_kernel(a[2:3].reshape(())),
 }
 
 
@@ -212,7 +254,8 @@ def test_other_memory_is_not_waited_for():
     with gpumem.pinned(array[0]) as (locked,):
         slow = Slow()
         slow.there.copy_to_host(locked, stream=slow.stream)
-        for source in (array[1], [1.0, 2.0], [array[1], array[1]], 3.0, np.zeros(0), np.float64(2), "text"):
+        other = gpumem.pinned_array(4)
+        for source in (array[1], [1.0, 2], [array[1], other], 3j, np.zeros(0), np.float64(2), "text", b"text", [True]):
             gpumem.to_device(source)
         filled(4).copy_to_host(array[1])
         assert not slow.ends.is_set() and not array[0].any()
@@ -225,6 +268,7 @@ def test_no_callback_waits(refused_in_a_callback):
         lambda: gpumem.to_device(array[1:], stream=stream),
         lambda: filled(2).copy_to_device(array[:2], stream=stream),
         lambda: gpumem.to_device([array, array], stream=stream),
+        lambda: gpumem.to_device(collections.deque([1.0]), stream=stream),
         lambda: by_kernel("slice<const double> x", array, lambda x: None),
     ]
     for use in uses:
