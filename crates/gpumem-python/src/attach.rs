@@ -1,4 +1,4 @@
-//! From the extension into code of Python: bodies of kernels and of graphs, callbacks, and what deletes tensors.
+//! From the extension into code of Python: bodies of kernels and of graphs, callbacks, and what makes and deletes tensors.
 //!
 //! A thread that asks for Python's lock when Python has begun to end never gets it: it ends in the middle of its functions, or
 //! Python aborts. So Python does not begin to end while a thread is inside, and then lets no others in.
@@ -25,10 +25,17 @@ pub(crate) enum Code {
     Callback,
     Deleter,
     Progress,
+    Allocation,
 }
 
-const NAMES: [&str; 5] =
-    ["bodies of kernels", "bodies of graphs", "callbacks", "deleters of tensors", "reports of progress"];
+const NAMES: [&str; 6] = [
+    "bodies of kernels",
+    "bodies of graphs",
+    "callbacks",
+    "deleters of tensors",
+    "reports of progress",
+    "allocations of tensors",
+];
 
 /// Threads that run code of each kind, or wait for Python's lock to do so.
 static INSIDE: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
@@ -74,7 +81,7 @@ pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R)
     // The body of a graph and a report run in their calls, and in the contexts of those.
     let _outside = match code {
         Code::KernelBody | Code::Callback => Some(device::outside()),
-        Code::GraphBody | Code::Deleter | Code::Progress => None,
+        Code::GraphBody | Code::Deleter | Code::Progress | Code::Allocation => None,
     };
     // SAFETY: Python has not ended, and does not while the thread is inside.
     let is_of_library = unsafe { ffi::PyGILState_GetThisThreadState() }.is_null();

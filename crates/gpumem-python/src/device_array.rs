@@ -33,14 +33,27 @@ pub(crate) struct DeviceNDArray {
     /// The owner of the memory, where another object shares it.
     pub(crate) owner: Option<Kept>,
     /// The loan of `__cuda_array_interface__`. The last descriptor's loan replaces the earlier ones.
-    loan: Mutex<Option<Loan<AnyBackend>>>,
+    lent: Lent,
     _swept: Swept,
+}
+
+/// A loan that ends without Python's lock: its end waits for the queue of the borrower's stream, which another thread may have, and that
+/// thread for Python's.
+#[derive(Default)]
+struct Lent(Mutex<Option<Loan<AnyBackend>>>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(loan) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            Python::try_attach(|py| py.detach(|| drop(loan)));
+        }
+    }
 }
 
 impl DeviceNDArray {
     /// An array of the library's elements that hold elements of that type.
     pub(crate) fn new(elements: Elements, dtype: DType) -> Self {
-        Self { elements, dtype, read_only: false, owner: None, loan: Mutex::default(), _swept: Swept }
+        Self { elements, dtype, read_only: false, owner: None, lent: Lent::default(), _swept: Swept }
     }
 
     /// An array over memory of another object.
@@ -54,8 +67,9 @@ impl DeviceNDArray {
     }
 
     /// Keeps a loan until the next one.
-    pub(crate) fn keep(&self, loan: Loan<AnyBackend>) {
-        *self.loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(loan);
+    pub(crate) fn keep(&self, py: Python<'_>, loan: Loan<AnyBackend>) {
+        let earlier = self.lent.0.lock().unwrap_or_else(PoisonError::into_inner).replace(loan);
+        py.detach(|| drop(earlier));
     }
 
     /// Where the elements lie.

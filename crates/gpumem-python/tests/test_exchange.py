@@ -2,11 +2,13 @@
 
 import ctypes
 import gc
+import os
 import weakref
 
 import numpy as np
 import pygpumem as gpumem
 import pytest
+from test_waits import program
 
 NAME = b"dlpack_exchange_api"
 FLOAT32, CPU = (2, 32, 1), 1
@@ -142,6 +144,29 @@ def test_arrays_are_made_by_a_prototype():
             setattr(like, name, value)
         assert own().allocate(ctypes.byref(like), ctypes.byref(found), None, tell) == -1
     assert [kind for kind, _ in told] == [b"MemoryError"] * 3 and all(text for _, text in told)
+
+
+def test_an_allocation_that_waits_lets_other_threads_go_on():
+    out = program(f"""
+        import sys
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        import ctypes, threading
+        import numpy as np, pygpumem as gpumem
+        from test_exchange import CPU, Managed, TELL, Tensor, own
+        gpumem.select_device("host")
+        begun, ends = threading.Event(), threading.Event()
+        slow = gpumem.compile("GPUMEM_KERNEL k(slice<float> x) {{ }}", host=lambda x: (begun.set(), ends.wait()))
+        slow[1, 1](gpumem.to_device(np.zeros(4, "f4")))
+        begun.wait()
+        # As a library calls it that keeps Python's lock.
+        types = [ctypes.POINTER(Tensor), ctypes.POINTER(ctypes.POINTER(Managed)), ctypes.c_void_p, TELL]
+        allocate = ctypes.PYFUNCTYPE(ctypes.c_int, *types)(ctypes.cast(own().allocate, ctypes.c_void_p).value)
+        like = Tensor(device=(ctypes.c_int32 * 2)(CPU, 0), ndim=1, code=2, bits=32, lanes=1, shape=(ctypes.c_int64 * 1)(4))
+        found = ctypes.POINTER(Managed)()
+        threading.Timer(0.1, ends.set).start()
+        print(allocate(ctypes.byref(like), ctypes.byref(found), None, TELL()))
+        """)
+    assert out == "0\n"
 
 
 class Other:

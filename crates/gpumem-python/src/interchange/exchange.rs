@@ -3,7 +3,13 @@
 
 use super::{adopted, is_on, lend_on_default_stream};
 use crate::dtype::{each, with_type};
-use crate::{device, device_array::DeviceNDArray, error::raise, recording::is_recorded};
+use crate::{
+    attach::{Code, attach},
+    device,
+    device_array::DeviceNDArray,
+    error::raise,
+    recording::is_recorded,
+};
 use gpumem::{
     ArraySpec, DlpackDevice, DlpackTensor, InterchangeStream, RawStream,
     dlpack::abi::{DLManagedTensorVersioned, DLPackVersion, DLTensor},
@@ -221,7 +227,8 @@ unsafe extern "C" fn take(tensor: *mut Tensor, place: *mut *mut ffi::PyObject) -
         let tensor = NonNull::new(tensor).ok_or_else(|| PyBufferError::new_err("there is no tensor"))?;
         // SAFETY: the protocol: the tensor is passed on, and its deleter may be called from any thread.
         let tensor = unsafe { DlpackTensor::from_versioned(tensor) };
-        let device = device_at(tensor.device().map_err(crate::error::raise_descriptor)?)?;
+        let at = tensor.device().map_err(crate::error::raise_descriptor)?;
+        let device = py.detach(|| device_at(at))?;
         // The caller orders: what it has enqueued is on the default stream.
         let stream = device.default_stream().map_err(raise)?;
         Ok(Bound::new(py, adopted(py, &device, tensor, Some(&stream))?)?.into_ptr())
@@ -238,7 +245,7 @@ unsafe extern "C" fn stream(device_type: i32, device_id: i32, place: *mut *mut c
         if is_of_host(asked) {
             return Ok(null_mut());
         }
-        let device = device_at(asked)?;
+        let device = py.detach(|| device_at(asked))?;
         let handle = py.detach(|| device.default_stream()?.raw_handle()).map_err(raise)?;
         let RawStream(handle) = handle;
         Ok(std::ptr::with_exposed_provenance_mut(handle as usize))
@@ -247,7 +254,17 @@ unsafe extern "C" fn stream(device_type: i32, device_id: i32, place: *mut *mut c
     unsafe { answer(py, found(), place) }
 }
 
-/// Calls nothing of Python's: the lock may be another thread's.
+/// Does what may wait, without Python's lock: a thread that Python knows may have it, and takes it only to give it up. `None` if Python
+/// has ended.
+fn without_lock<R: Send>(run: impl FnOnce() -> R + Send) -> Option<R> {
+    // SAFETY: it may be called by any thread.
+    match unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
+        true => Some(run()),
+        false => attach(Code::Allocation, |py| py.detach(run)),
+    }
+}
+
+/// The caller may have Python's lock, or another thread.
 unsafe extern "C" fn allocate(
     like: *const DLTensor,
     place: *mut *mut Tensor,
@@ -305,12 +322,15 @@ unsafe fn new_like(like: &DLTensor) -> Result<*mut Tensor, String> {
         (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
     };
     drop(described);
-    let device = device_at(at).map_err(|_| "the device cannot be opened".to_owned())?;
-    let spec = ArraySpec::new(IxDyn(&lengths));
-    let loan = with_type!(element, {
-        device.device_array::<T, _>(spec).and_then(|mut array| lend_on_default_stream(&mut array, false))
+    let loan = without_lock(|| {
+        let device = device_at(at).map_err(|_| "the device cannot be opened".to_owned())?;
+        let spec = ArraySpec::new(IxDyn(&lengths));
+        let loan = with_type!(element, {
+            device.device_array::<T, _>(spec).and_then(|mut array| lend_on_default_stream(&mut array, false))
+        });
+        loan.map_err(|_| format!("arrays of {element} cannot be made"))
     });
-    let loan = loan.map_err(|_| format!("arrays of {element} cannot be made"))?;
+    let loan = loan.ok_or_else(|| "Python has ended".to_owned())??;
     let tensor = loan.and_then(|loan| loan.into_dlpack()).map_err(|error| error.to_string())?;
     passed_on(tensor).map_err(|_| "a tensor of an older form".to_owned())
 }

@@ -47,7 +47,7 @@ pub(crate) fn describe<'py>(py: Python<'py>, array: &DeviceNDArray) -> PyResult<
     });
     let loan = loan.map_err(raise)?;
     let mut says = loan.describe();
-    array.keep(loan);
+    array.keep(py, loan);
     if array.dtype.is_bytes() {
         // The last axis is that of the bytes of a record.
         says.shape.pop();
@@ -340,19 +340,17 @@ fn lend<S: StorageMut<Backend = AnyBackend>>(
     }
 }
 
-/// Deletes a tensor that was never taken out of its capsule.
+/// Deletes a tensor that was never taken out of its capsule, without Python's lock: it ends a loan.
 unsafe extern "C" fn delete(capsule: *mut ffi::PyObject) {
-    // SAFETY: called by Python for a capsule that `capsule` has made; a consumer renames it.
+    // SAFETY: called by Python, with its lock, for a capsule that `capsule` has made; a consumer renames it.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
-            if let Some(tensor) = NonNull::new(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr())) {
-                drop(DlpackTensor::from_versioned(tensor.cast()));
-            }
-        } else if ffi::PyCapsule_IsValid(capsule, UNVERSIONED.as_ptr()) == 1
-            && let Some(tensor) = NonNull::new(ffi::PyCapsule_GetPointer(capsule, UNVERSIONED.as_ptr()))
-        {
-            drop(DlpackTensor::from_unversioned(tensor.cast()));
-        }
+        let pointer = |name: &CStr| match ffi::PyCapsule_IsValid(capsule, name.as_ptr()) {
+            0 => None,
+            _ => NonNull::new(ffi::PyCapsule_GetPointer(capsule, name.as_ptr())),
+        };
+        let newer = pointer(VERSIONED).map(|tensor| DlpackTensor::from_versioned(tensor.cast()));
+        let older = pointer(UNVERSIONED).map(|tensor| DlpackTensor::from_unversioned(tensor.cast()));
+        Python::assume_attached().detach(|| drop((newer, older)));
     }
 }
 
