@@ -57,6 +57,8 @@ struct Limits {
     grid: [u32; 3],
     group: [u32; 3],
     group_size: u32,
+    /// As `group_size`, also where the declared bytes are too many.
+    most_items: u32,
     /// Bytes of shared memory in addition to the kernel's own declarations.
     shared: usize,
     /// Bytes of shared memory that the kernel declares itself.
@@ -66,11 +68,12 @@ struct Limits {
 }
 
 impl Limits {
-    /// Of a kernel that declares so many bytes of shared memory itself, for launches of so many axes. If those bytes are too
-    /// many, no launch fits.
-    fn of(has: &Capabilities, declared: usize, axes: usize) -> Self {
+    /// Of a kernel that declares so many bytes of shared memory itself and perhaps the most work-items of a group, for launches of so
+    /// many axes. If those bytes are too many, no launch fits.
+    fn of(has: &Capabilities, (declared, most_items): (usize, Option<u32>), axes: usize) -> Self {
         let shared = has.shared_memory.checked_sub(declared);
-        let group_size = if shared.is_some() { has.max_group_size } else { 0 };
+        let most_items = most_items.map_or(has.max_group_size, |most| most.min(has.max_group_size));
+        let group_size = if shared.is_some() { most_items } else { 0 };
         let along = |most: [u32; 3]| {
             let mut most = most.map(|most| most.min(MOST_GROUPS));
             most.iter_mut().skip(axes).for_each(|most| *most = 1);
@@ -80,6 +83,7 @@ impl Limits {
             grid: along(has.max_grid_dims),
             group: along(has.max_group_dims),
             group_size,
+            most_items,
             shared: shared.unwrap_or_default(),
             declared,
             axes,
@@ -104,14 +108,14 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         device: &Device<B>,
         raw: B::Kernel,
         name: &str,
-        shared_bytes: usize,
+        sizes: (usize, Option<u32>),
         constants: Option<Constants<B>>,
         keeps_open: bool,
     ) -> Self {
         let constants = constants.map(Arc::new);
         let program = Allocation::program(crate::KEY, device, Box::new(raw.clone()), keeps_open);
         let (context, generation) = (program.context().clone(), program.generation());
-        let (limits, name) = (Limits::of(context.raw.capabilities(), shared_bytes, P::OWN_AXES), name.into());
+        let (limits, name) = (Limits::of(context.raw.capabilities(), sizes, P::OWN_AXES), name.into());
         let loaded = Loaded { raw, program, context, generation, limits, constants, name };
         Self { loaded, parameters: PhantomData }
     }
@@ -266,7 +270,7 @@ impl<B: Backend> Loaded<B> {
         let too_large = along(GROUPS, dims.groups, has.max_grid_dims.map(|most| most.min(MOST_GROUPS)))
             .or_else(|| along(ITEMS, dims.group_size, has.max_group_dims))
             .or_else(|| {
-                let most = u64::from(has.max_group_size);
+                let most = u64::from(self.limits.most_items);
                 (items > most).then_some(("work-items of a group", items, most))
             });
         let (what, requested, most) = too_large.unwrap_or_else(|| {

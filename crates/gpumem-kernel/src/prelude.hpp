@@ -6,6 +6,7 @@
 //   GPUMEM_WAVE    work-items of a wave of the device: 32 or 64
 //   GPUMEM_BOUNDS  1: an index past the end stops the kernel, which fails with an asynchronous fault; 0: unchecked; 2: unchecked in
 //                  slices and views, for a kernel of the library that gives a function of the caller's elements, not slices
+//   GPUMEM_MOST_ITEMS      the most work-items of a group, with GPUMEM_LEAST_GROUPS, the groups that a multiprocessor is to hold, or 0
 //   GPUMEM_CONSTANT_BYTES  bytes of constant memory for `constant_array` parameters; 0 without any
 //
 // A kernel:
@@ -40,7 +41,14 @@
 #define GPUMEM_DEVICE __device__ __forceinline__
 
 // Begins a kernel: `GPUMEM_KERNEL name(parameters) { body }`. The name is not mangled.
+#ifndef GPUMEM_MOST_ITEMS
 #define GPUMEM_KERNEL extern "C" __global__ void
+#elif GPUMEM_AMD || GPUMEM_LEAST_GROUPS == 0
+// HIP's second number is not that of groups.
+#define GPUMEM_KERNEL extern "C" __global__ void __launch_bounds__(GPUMEM_MOST_ITEMS)
+#else
+#define GPUMEM_KERNEL extern "C" __global__ void __launch_bounds__(GPUMEM_MOST_ITEMS, GPUMEM_LEAST_GROUPS)
+#endif
 
 namespace gpumem {
 

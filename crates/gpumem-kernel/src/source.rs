@@ -17,6 +17,15 @@ pub(crate) enum Bounds {
     Functions = 2,
 }
 
+/// What a compiler is told of launches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaunchBounds {
+    /// The most work-items of a group.
+    pub(crate) items: u32,
+    /// Groups that a multiprocessor is to hold; 0 if the compiler decides.
+    pub(crate) groups: u32,
+}
+
 impl From<bool> for Bounds {
     fn from(checked: bool) -> Self {
         if checked { Self::Checked } else { Self::Unchecked }
@@ -28,7 +37,7 @@ impl From<bool> for Bounds {
 ///
 /// `wave_size` is that of the device; with `bounds`, an index past the end stops the kernel.
 pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bounds: bool) -> String {
-    text_of(&P::list(), source, name, wave_size, bounds.into(), MOST_CONSTANT_BYTES)
+    text_of(&P::list(), source, name, wave_size, bounds.into(), None, MOST_CONSTANT_BYTES)
 }
 
 /// The text for a list of parameters, with so many bytes of constant memory if any of them lies there.
@@ -38,12 +47,16 @@ pub(super) fn text_of(
     name: &str,
     wave_size: u32,
     bounds: Bounds,
+    launch_bounds: Option<LaunchBounds>,
     constant_bytes: usize,
 ) -> String {
+    let launch_bounds = launch_bounds.map_or_else(String::new, |LaunchBounds { items, groups }| {
+        format!("#define GPUMEM_MOST_ITEMS {items}\n#define GPUMEM_LEAST_GROUPS {groups}\n")
+    });
     let constant_bytes = if uses_constants(parameters) { constant_bytes } else { 0 };
     let mut text = format!(
         "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n\
-         #define GPUMEM_CONSTANT_BYTES {constant_bytes}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
+         #define GPUMEM_CONSTANT_BYTES {constant_bytes}\n{launch_bounds}#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
         bounds as u8
     );
     let declared: Vec<String> = parameters.iter().map(device_type).collect();

@@ -80,7 +80,7 @@ impl UntypedKernelDef {
     /// The source as the compiler of a device gets it. `None` without a source.
     pub fn portable_text(&self, wave_size: u32) -> Option<String> {
         let source = self.inner.source.as_ref()?;
-        Some(text_of(&self.parameters, source, &self.inner.name, wave_size, self.inner.bounds, 0))
+        Some(text_of(&self.parameters, source, &self.inner.name, wave_size, self.inner.bounds, None, 0))
     }
 }
 

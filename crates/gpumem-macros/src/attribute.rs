@@ -3,8 +3,8 @@
 use crate::names;
 use proc_macro2::Span;
 use syn::{
-    Ident, LitStr, Path, Token, ext::IdentExt, parse::Parse, parse::ParseStream, parse_quote,
-    punctuated::Punctuated,
+    Ident, LitInt, LitStr, Path, Token, ext::IdentExt, parenthesized, parse::Parse, parse::ParseStream,
+    parse_quote, punctuated::Punctuated,
 };
 
 /// The arguments of the attribute.
@@ -15,6 +15,8 @@ pub(crate) struct Attribute {
     pub unchecked: bool,
     /// The symbol, where it is not the function's name.
     pub name: Option<LitStr>,
+    /// The most work-items of a group, and the groups that a multiprocessor is to hold.
+    pub launch_bounds: Option<(u32, u32)>,
     /// Options of the device's compiler.
     pub flags: Vec<LitStr>,
     /// Where `gpumem` is found.
@@ -26,6 +28,7 @@ enum Word {
     Unchecked(Span),
     Name(LitStr),
     Flag(LitStr),
+    LaunchBounds(u32, u32),
     Root(Path),
 }
 
@@ -45,15 +48,37 @@ impl Parse for Word {
                 Self::Name(name)
             }
             "flag" => Self::Flag(value(input)?),
+            "launch_bounds" => {
+                input.parse::<Token![=]>()?;
+                let (items, groups) = launch_bounds(input)?;
+                Self::LaunchBounds(items, groups)
+            }
             "crate" => {
                 input.parse::<Token![=]>()?;
                 Self::Root(input.call(Path::parse_mod_style)?)
             }
             _ => {
-                let words = "`unsafe`, `unchecked`, `name = \"..\"`, `flag = \"..\"`, `crate = path`";
+                let words = "`unsafe`, `unchecked`, `name = \"..\"`, `flag = \"..\"`, `launch_bounds = (256, 4)`, `crate = path`";
                 return Err(syn::Error::new(word.span(), format!("a kernel's attribute knows {words}")));
             }
         })
+    }
+}
+
+/// `256`, or `(256, 4)`.
+fn launch_bounds(input: ParseStream<'_>) -> syn::Result<(u32, u32)> {
+    let (items, groups) = if input.peek(LitInt) {
+        (input.parse::<LitInt>()?, 0)
+    } else {
+        let pair;
+        parenthesized!(pair in input);
+        let items = pair.parse::<LitInt>()?;
+        pair.parse::<Token![,]>()?;
+        (items, pair.parse::<LitInt>()?.base10_parse()?)
+    };
+    match items.base10_parse()? {
+        0 => Err(syn::Error::new(items.span(), "a group has at least one work-item")),
+        most => Ok((most, groups)),
     }
 }
 
@@ -63,6 +88,7 @@ impl Parse for Attribute {
             unsafe_word: None,
             unchecked: false,
             name: None,
+            launch_bounds: None,
             flags: Vec::new(),
             root: parse_quote!(::gpumem),
         };
@@ -73,6 +99,7 @@ impl Parse for Attribute {
                 Word::Unchecked(span) => unchecked = Some(span),
                 Word::Name(name) => attribute.name = Some(name),
                 Word::Flag(flag) => attribute.flags.push(flag),
+                Word::LaunchBounds(items, groups) => attribute.launch_bounds = Some((items, groups)),
                 Word::Root(root) => attribute.root = root,
             }
         }

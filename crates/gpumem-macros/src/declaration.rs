@@ -282,6 +282,8 @@ fn written(
     });
     let shared = lower.shares.map(|_| quote!(.shared_bytes({ let mut bytes = 0usize; #(#shared)* bytes })));
     let flags = &attribute.flags;
+    let launch_bounds =
+        attribute.launch_bounds.map(|(items, groups)| quote!(.launch_bounds(#items, #groups)));
     let checked = !attribute.unchecked;
     let (item, inline) = (lower::item(Span::call_site()), lower::inline());
     let arguments = quote!((#(#names,)*): &(#(#types,)*));
@@ -331,7 +333,7 @@ fn written(
             // clippy does not see a comment above the attribute.
             #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
-            __declaration.printed(&__program, __calls) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))* #shown
+            __declaration.printed(&__program, __calls) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))* #launch_bounds #shown
                 .sealed()
         }
     }

@@ -74,6 +74,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// | `unchecked` | a GPU does not check indices, divisors and steps; the author answers for them. Needs `unsafe` |
 /// | `name = ".."` | the kernel's symbol, where it is not the function's name: an identifier of C++ |
 /// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag`. Needs `unsafe` |
+/// | `launch_bounds = 256` or `(256, 4)` | the most work-items of a group, and how many groups a multiprocessor of an NVIDIA GPU is to hold, as `KernelDef::launch_bounds` |
 /// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
 ///
 /// The book's page on kernels describes the language of kernels.

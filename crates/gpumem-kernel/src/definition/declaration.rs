@@ -6,7 +6,7 @@ use crate::{
     identifier::check_name,
     images::Images,
     simt::Executor,
-    source::{Bounds, MOST_CONSTANT_BYTES},
+    source::{Bounds, LaunchBounds, MOST_CONSTANT_BYTES},
 };
 use gpumem_core::{Error, ErrorKind, HostFunction, Result};
 use std::{
@@ -39,6 +39,7 @@ pub(crate) struct Declaration {
     pub(crate) flags: Vec<String>,
     pub(crate) contract: bool,
     pub(crate) bounds: Bounds,
+    pub(crate) launch_bounds: Option<LaunchBounds>,
     /// Of the environment if `None`.
     pub(crate) check: Option<bool>,
     pub(super) seal: Seal,

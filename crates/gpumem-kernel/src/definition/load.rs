@@ -144,7 +144,8 @@ impl Declaration {
             }
             true => Some(Constants::of_module(&outside, &module, &raw)?),
         };
-        Ok(Kernel::new(device, raw, self.shown(), self.shared_bytes, constants, keeps_open))
+        let most_items = self.launch_bounds.map(|bounds| bounds.items);
+        Ok(Kernel::new(device, raw, self.shown(), (self.shared_bytes, most_items), constants, keeps_open))
     }
 
     fn text<B: Backend>(&self, parameters: &[ParameterInfo], source: &str, device: &Device<B>) -> String {
@@ -160,7 +161,7 @@ impl Declaration {
         constant_memory: usize,
     ) -> String {
         let constants = self.constant_bytes.min(constant_memory).min(MOST_CONSTANT_BYTES);
-        text_of(parameters, source, &self.name, wave_size, self.bounds, constants)
+        text_of(parameters, source, &self.name, wave_size, self.bounds, self.launch_bounds, constants)
     }
 
     /// Bytes of constant memory on a device.

@@ -11,7 +11,7 @@ use crate::simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItem
 use crate::{
     HostForm,
     images::Image,
-    source::{Bounds, portable_text},
+    source::{Bounds, LaunchBounds, portable_text},
 };
 use declaration::{HostBody, Seal};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
@@ -271,6 +271,15 @@ impl<P: Parameters> KernelDef<P> {
     #[must_use]
     pub fn contract(mut self, contract: bool) -> Self {
         self.inner.contract = contract;
+        self
+    }
+
+    /// Sets the most work-items of a group, and how many such groups a multiprocessor of an NVIDIA GPU is to hold (0: as its compiler
+    /// decides), as CUDA's `__launch_bounds__`. The compiler gives a work-item the registers that this leaves. Launches of larger groups
+    /// are refused on every device.
+    #[must_use]
+    pub fn launch_bounds(mut self, items: u32, groups: u32) -> Self {
+        self.inner.launch_bounds = Some(LaunchBounds { items, groups });
         self
     }
 

@@ -16,7 +16,9 @@ use gpumem_macros::kernel;
 // SAFETY: each row writes its own element. The lanes of a row exchange values after barriers. Indices are below the number of
 // elements, `outer * length * inner`, which the caller gives with an `out` of `outer * chunks * inner`. Where it calls a function of the
 // caller's, what that does is checked.
-#[kernel(unsafe, unchecked, crate = crate)]
+// A work-item has 16 elements of two arrays in flight, and accumulators: without the bounds a compiler spares registers, and waits for
+// the elements one after the other.
+#[kernel(unsafe, unchecked, launch_bounds = (256, 4), crate = crate)]
 pub(crate) fn reduce<T, U, A, First, Join>(
     x: Slice<T>,
     y: Slice<U>,

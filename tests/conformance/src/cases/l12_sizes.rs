@@ -3,11 +3,12 @@
 use super::tools::load;
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, LaunchConfig};
-use gpumem_kernel::{Change, Kernel, KernelDef, SliceMut, WorkItem, WorkItemIds};
+use gpumem_kernel::{Change, Kernel, KernelDef, Own, SliceMut, WorkItem, WorkItemIds, config_for_items};
 
 cases! { Level::Kernel;
     the_largest_sizes_are_launched,
     sizes_beyond_the_device_are_refused,
+    groups_beyond_the_bounds_of_a_kernel_are_refused,
     all_dynamic_shared_memory_can_be_had,
     more_shared_memory_than_there_is_is_refused,
 }
@@ -86,6 +87,25 @@ fn sizes_beyond_the_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         })?;
     }
     assert_eq!(total.get(0)?, 0, "nothing ran");
+    Ok(())
+}
+
+#[gpumem_macros::kernel(launch_bounds = (64, 2), crate = gpumem_kernel_suite)]
+fn bounded(y: Own<u32>) {
+    let at = own();
+    if at[0] < y.len() {
+        y[at] = group_size(0) as u32;
+    }
+}
+
+fn groups_beyond_the_bounds_of_a_kernel_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (kernel, device) = (load(lab, &bounded())?, lab.device());
+    let (stream, mut y) = (device.stream()?, device.device_array::<u32, _>(128)?);
+    refused(kernel.launch(&stream, &config_for_items(128, 128), (&mut y,)), |kind| {
+        matches!(kind, ErrorKind::LaunchTooLarge { requested: 128, most: 64, .. })
+    })?;
+    kernel.launch(&stream, &config_for_items(128, 64), (&mut y,))?;
+    assert_eq!(y.copy_to_host()?.to_vec(), [64; 128]);
     Ok(())
 }
 
