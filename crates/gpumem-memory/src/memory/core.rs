@@ -18,7 +18,6 @@ use std::{
 /// The memory of a device, above the state that its streams share.
 #[derive(Debug)]
 pub struct DeviceCore<B: Backend> {
-    context: Arc<DeviceContext<B>>,
     pub memory: ResourceTable<B>,
     pub arrivals: Arrivals,
     pub deferred_frees: DeferredFrees<B>,
@@ -31,6 +30,8 @@ pub struct DeviceCore<B: Backend> {
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
     pub host_memory: AtomicUsize,
+    /// Dropped last: the resources have streams, each with a reference to it.
+    context: Arc<DeviceContext<B>>,
 }
 
 // Nothing of a device, a stream or an allocation is half changed when a panic passes: code of the user is called outside

@@ -1,6 +1,6 @@
 //! Recorded events, the pool that they come from and go back to, and those of one stream.
 
-use super::DeviceContext;
+use super::{DeviceContext, HeldContext};
 use crate::sync::{Mutex, Rank};
 use gpumem_core::{Backend, DriverDevice as _, EventOptions, Result};
 use std::{
@@ -17,7 +17,7 @@ pub struct RecordedEvent<B: Backend> {
     /// Taken only in `drop`.
     event: Option<B::Event>,
     generation: u64,
-    context: Arc<DeviceContext<B>>,
+    context: HeldContext<B>,
 }
 
 // As a device.
@@ -33,7 +33,7 @@ impl<B: Backend> RecordedEvent<B> {
             Some(event) => event,
             None => context.note_loss(context.raw.create_event(EventOptions::default()))?,
         };
-        Ok(Self { event: Some(event), generation: context.generation(), context: context.clone() })
+        Ok(Self { event: Some(event), generation: context.generation(), context: HeldContext::new(context) })
     }
 
     /// Whether the event is one of the device as it is now.

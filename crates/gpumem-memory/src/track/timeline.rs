@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::{
-    DeviceContext, QueueRef, RecordedEvent, Span,
+    DeviceContext, HeldContext, QueueRef, RecordedEvent, Span,
     callbacks::Tasks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
@@ -27,7 +27,7 @@ use std::{
 #[repr(C, align(64))]
 pub struct Timeline<B: Backend> {
     id: u64,
-    pub context: Arc<DeviceContext<B>>,
+    pub context: HeldContext<B>,
     /// How often the device had been reset when the stream was made.
     pub generation: u64,
     kind: StreamKind,
@@ -116,7 +116,7 @@ impl<B: Backend> Timeline<B> {
         let is_found = survives_faults && queue.raw.is_some();
         Arc::new(Self {
             id,
-            context: context.clone(),
+            context: HeldContext::new(context),
             generation: if recording.is_some() { RECORDED } else { context.generation() },
             kind,
             is_whole_device,

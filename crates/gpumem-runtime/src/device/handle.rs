@@ -10,13 +10,13 @@ use std::{ops::Deref, sync::Arc};
 /// The target of a [`Device`]. Arrays share the handle that they were made with, so that threads with different handles
 /// do not contend for one count.
 pub(crate) struct DeviceHandle<B: Backend> {
-    /// That of `inner`, which every use of an array looks at.
-    core: Arc<DeviceCore<B>>,
-    inner: Arc<DeviceShared<B>>,
     /// The stream whose handle this is: arrays made through it are likely used there first.
     stream: Option<Arc<Timeline<B>>>,
     /// The recording of a graph whose handle this is: what is made through it belongs to the recording.
     recording: Option<Arc<GraphRecording<B>>>,
+    inner: Arc<DeviceShared<B>>,
+    /// That of `inner`, which every use of an array looks at. Dropped last, so that a device that nothing else refers to ends here.
+    core: Arc<DeviceCore<B>>,
 }
 
 impl<B: Backend> Deref for DeviceHandle<B> {
