@@ -72,8 +72,13 @@ impl<B: Backend> Device<B> {
     /// # Ok::<(), gpumem_core::Error>(())
     /// ```
     pub fn memory_request(&self, bytes: usize, kind: MemoryKind) -> MemoryRequest<'_, B> {
+        // As for an array: pools that were tried out have left their pieces in the queue.
+        let core = self.core();
+        if core.is_usable() && check_outside_resource("memory_request").is_ok() {
+            core.deferred_frees.sweep(core);
+        }
         let memory = (bytes, self.capabilities().allocation_alignment, kind);
-        MemoryRequest::new(self.core(), self.stream_hint(), memory, "memory_request", false)
+        MemoryRequest::new(core, self.stream_hint(), memory, "memory_request", false)
     }
 
     /// Returns the driver as a resource, to put others around it. It serves every kind of memory.

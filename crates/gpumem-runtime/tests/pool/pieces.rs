@@ -112,6 +112,32 @@ fn nothing_is_exchanged_inside_defer_cleanup() {
     assert_eq!(raw.counters().releases, 2);
 }
 
+/// A pool that no device knows leaves its pieces to the device of its requests.
+#[test]
+fn a_pool_that_is_dropped_gives_its_pieces_back() {
+    let (device, raw) = device(HostOptions::new());
+    let request = || device.memory_request(1000, MemoryKind::Device);
+    for _ in 0..50 {
+        let pools: [_; 2] = std::array::from_fn(|_| {
+            let pool = Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(MIB, MIB));
+            let block = pool.allocate(&request()).unwrap();
+            pool.recycle(block).unwrap();
+            pool
+        });
+        let before = raw.counters();
+        drop(pools);
+        assert_eq!(raw.counters().releases, before.releases, "a drop calls no driver");
+    }
+    assert!(raw.counters().live_allocations < 20, "beyond the limits of the queue requests free them");
+    // The pieces of the outer one come into the queue of the inner one.
+    let inner = Arc::new(Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(MIB, MIB)));
+    let outer = Pool::new(inner, PoolOptions::device(256).chunks(MIB / 4, MIB / 4));
+    outer.recycle(outer.allocate(&request()).unwrap()).unwrap();
+    drop(outer);
+    device.flush().unwrap();
+    assert_eq!((raw.counters().live_allocations, device.take_errors()), (0, Vec::new()));
+}
+
 #[test]
 fn memory_is_never_unused_for_the_longest_time() {
     let options = PoolOptions::device(256).chunks(MIB, MIB).release_empty_before_grow(false);

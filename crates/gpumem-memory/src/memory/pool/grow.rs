@@ -3,13 +3,18 @@
 use super::{Pool, PoolOptions, state::PoolState};
 use crate::{
     memory::{
-        resource::{BlockOrigin, MemoryBlock, MemoryRequest, wrong_generation},
+        DeferredFree, DeviceCore,
+        resource::{BlockOrigin, MemoryBlock, MemoryRequest, MemoryResource, wrong_generation},
         serving::panicked,
     },
     user_code,
 };
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
-use std::{sync::atomic::Ordering, time::Duration};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, MemoryUse, Result};
+use std::{
+    mem,
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
 
 impl<B: Backend> Pool<B> {
     /// Takes a piece from upstream, and serves the request out of it.
@@ -83,6 +88,8 @@ impl<B: Backend> Pool<B> {
             // A smaller one may still fit.
             return self.grow(request, local_cache);
         }
+        // Only a weak reference is dropped under the lock, which runs no code.
+        state.core = Arc::downgrade(request.core);
         match state.add_chunk(block, request.bytes as u64, request.align as u64) {
             Ok(found) => Ok(found.map(|found| self.hand_out(state.owner, local_cache, found))),
             Err(block) => {
@@ -140,7 +147,7 @@ impl<B: Backend> Pool<B> {
             }
             taken
         };
-        self.give_back(taken, &mut told);
+        give_back(&*self.upstream, taken, &mut told);
     }
 
     /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.
@@ -153,20 +160,66 @@ impl<B: Backend> Pool<B> {
                 false => Vec::new(),
             }
         };
-        self.give_back(taken, &mut told)
+        give_back(&*self.upstream, taken, &mut told)
     }
+}
 
-    /// Gives pieces back, also after one for which the resource upstream fails or panics. Bytes.
-    pub(super) fn give_back(&self, pieces: Vec<MemoryBlock<B>>, failed: &mut dyn FnMut(Error)) -> usize {
-        let mut bytes = 0;
-        for block in pieces {
-            bytes += block.bytes();
-            let freed = user_code::run(|| self.upstream.deallocate(block));
-            if let Err(error) = freed.unwrap_or_else(|message| Err(panicked("deallocate", message))) {
-                failed(error);
-            }
+/// Gives pieces back, also after one for which the resource upstream fails or panics. Bytes.
+pub(super) fn give_back<B: Backend>(
+    upstream: &dyn MemoryResource<B>,
+    pieces: Vec<MemoryBlock<B>>,
+    failed: &mut dyn FnMut(Error),
+) -> usize {
+    let mut bytes = 0;
+    for block in pieces {
+        bytes += block.bytes();
+        let freed = user_code::run(|| upstream.deallocate(block));
+        if let Err(error) = freed.unwrap_or_else(|message| Err(panicked("deallocate", message))) {
+            failed(error);
         }
-        bytes
+    }
+    bytes
+}
+
+impl<B: Backend> Drop for Pool<B> {
+    /// Passes the pieces of which nothing is allocated to the queue of their device: a drop calls no driver, and no code of the user.
+    fn drop(&mut self) {
+        // A forked child does not use the locks of the parent.
+        if !self.origin.is_valid() {
+            return;
+        }
+        // Without it the pieces have ended with their device.
+        let Some(core) = self.state.get_mut().core.upgrade() else { return };
+        self.gather();
+        let (blocks, uses) = self.state.get_mut().take_all_free();
+        if !blocks.is_empty() {
+            let bytes = blocks.iter().map(MemoryBlock::bytes).sum();
+            // No allocation has the number 0: what is poisoned of the pieces is cleared when the driver gets them.
+            let memory = MemoryUse { owner: 0, start: 0, bytes, write: true, is_foreign: true };
+            let upstream = self.upstream.clone();
+            let owner = Box::new(Pieces { core: Arc::downgrade(&core), upstream, blocks });
+            let generation = *self.generation.get_mut();
+            core.deferred_frees.add(DeferredFree::Foreign { owner, uses, memory }, generation);
+        }
+    }
+}
+
+/// Pieces of a pool that is gone. They go back when this is dropped.
+struct Pieces<B: Backend> {
+    core: Weak<DeviceCore<B>>,
+    upstream: Arc<dyn MemoryResource<B>>,
+    blocks: Vec<MemoryBlock<B>>,
+}
+
+impl<B: Backend> Drop for Pieces<B> {
+    fn drop(&mut self) {
+        let core = self.core.upgrade();
+        let failed = &mut |error| {
+            if let Some(core) = &core {
+                core.errors.push(core.place(error));
+            }
+        };
+        give_back(&*self.upstream, mem::take(&mut self.blocks), failed);
     }
 }
 

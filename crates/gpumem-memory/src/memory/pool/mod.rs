@@ -8,7 +8,7 @@
 //!   device.
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
-//!   Pieces of which nothing is allocated go back when the pool is trimmed, or as [`PoolOptions`] say.
+//!   Pieces of which nothing is allocated go back when the pool is trimmed or dropped, or as [`PoolOptions`] say.
 //! * Threads share the lock of the allocator. A thread that finds it contended keeps its blocks in a [local
 //!   cache](local_cache) for a while: one for each stream, and for each thread where no stream is known.
 //!
@@ -332,7 +332,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         }
         // Upstream gets the chunks without the lock: it may be a pool, or code of the user.
         let taken = self.lock_gathered().take_unused(how.keep, how.unused_for);
-        let bytes = self.give_back(taken, failed);
+        let bytes = grow::give_back(&*self.upstream, taken, failed);
         // Upstream may be the user's, and say anything.
         bytes.saturating_add(self.upstream.trim(how, failed))
     }

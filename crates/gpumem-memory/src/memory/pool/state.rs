@@ -5,6 +5,7 @@ mod unused;
 use super::{PoolOptions, contention::ContentionCounter};
 use crate::{
     memory::{
+        DeviceCore,
         pending_accesses::PendingAccesses,
         resource::MemoryBlock,
         tlsf::{AllocatedBlock, BlockId, RegionId, SetId, Tlsf},
@@ -15,7 +16,7 @@ use gpumem_core::Backend;
 use std::{
     collections::{BTreeMap, VecDeque},
     mem,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -128,6 +129,8 @@ pub(super) struct PoolState<B: Backend> {
     pub(super) allocations: u64,
     pub(super) failures: u64,
     pub(super) contention: ContentionCounter,
+    /// The device of the chunks.
+    pub(super) core: Weak<DeviceCore<B>>,
     /// Streams whose last use is done: dropped without the lock, because that may drop memory in turn.
     retired_timelines: Vec<Arc<Timeline<B>>>,
 }
@@ -150,6 +153,7 @@ impl<B: Backend> PoolState<B> {
             allocations: 0,
             failures: 0,
             contention: ContentionCounter::default(),
+            core: Weak::new(),
             retired_timelines: Vec::new(),
         }
     }

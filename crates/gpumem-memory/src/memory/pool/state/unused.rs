@@ -1,7 +1,7 @@
 //! Chunks that a pool gives back: those of which nothing is in use, and all where it forgets them.
 
 use super::{Chunk, FreeBlock, MultiStreamBlock, PoolState, StreamSet, tell};
-use crate::memory::{resource::MemoryBlock, tlsf::Tlsf};
+use crate::memory::{pending_accesses::PendingAccesses, resource::MemoryBlock, tlsf::Tlsf};
 use gpumem_core::Backend;
 use std::{
     collections::VecDeque,
@@ -68,6 +68,18 @@ impl<B: Backend> PoolState<B> {
             }
         }
         taken
+    }
+
+    /// Takes out every chunk of which nothing is allocated, and the work that may still be using any of them. Nothing is allocated again.
+    pub(in crate::memory::pool) fn take_all_free(&mut self) -> (Vec<MemoryBlock<B>>, PendingAccesses<B>) {
+        self.flush_last();
+        let pending = self.pending_frees();
+        self.streams.drain(..).for_each(|stream| self.allocator.make_idle(stream.set));
+        for parked in self.parked.drain(..) {
+            self.allocator.free(parked.allocated.block, Tlsf::IDLE, 0);
+        }
+        self.parked_bytes = 0;
+        (self.take_unused(0, Duration::ZERO), pending)
     }
 
     /// Forgets everything; the chunks are the driver's again. The pool's blocks have another number from here on. What is returned is
