@@ -304,7 +304,9 @@ impl<B: Backend> DeferredFrees<B> {
     pub fn abandon(&self, core: &Arc<DeviceCore<B>>) {
         // They refer to the device, which is to end.
         core.foreign_timelines.forget();
-        let holds_memory = core.memory.all().any(|resource| resource.report().statistics.reserved > 0);
+        // A resource of the user's may have a pool below it, and say nothing of that.
+        let holds_memory = core.memory.has_foreign()
+            || core.memory.all().any(|resource| resource.report().statistics.reserved > 0);
         // Resources were asked before, since they may be the user's.
         if self.queue.lock().is_empty() && !holds_memory {
             return;
@@ -319,6 +321,9 @@ impl<B: Backend> DeferredFrees<B> {
             let _in_driver = DriverUse::new();
             if last.check("flush").is_ok() {
                 last.deferred_frees.flush_all(&last);
+                // Pools leave their pieces in the queue.
+                last.memory.drop_foreign();
+                last.deferred_frees.flush(&last);
             }
             // The device ends here if this was its last use.
             drop(last);

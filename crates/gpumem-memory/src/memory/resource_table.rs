@@ -12,7 +12,7 @@ use crate::{
 };
 use gpumem_core::{Backend, DriverDevice, Error, ErrorKind, MemoryKind, Result, process::page_size};
 use std::{
-    fmt,
+    fmt, mem,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering, fence},
@@ -259,6 +259,19 @@ impl<B: Backend> ResourceTable<B> {
         shared.ok_or_else(|| core.error(operation, ErrorKind::Unsupported { what: "that kind of memory" }))
     }
 
+    /// Whether the user has set any.
+    pub(super) fn has_foreign(&self) -> bool {
+        // A look.
+        !self.foreign.lock().is_empty()
+    }
+
+    /// Drops what the user has set, once nothing asks for memory any more and no block is left.
+    pub(super) fn drop_foreign(&self) {
+        // Dropped without the lock, since they are code of the user.
+        let foreign = mem::take(&mut *self.foreign.lock());
+        drop_all(foreign);
+    }
+
     /// Every resource that serves a kind, or has served one.
     pub fn all(&self) -> impl Iterator<Item = Serving<'_, B>> {
         // Cloned: the caller calls them, and they may be the user's.
@@ -311,12 +324,16 @@ pub fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> Po
 }
 
 impl<B: Backend> Drop for ResourceTable<B> {
-    /// No caller is left to whom a panic of the user's could be told.
     fn drop(&mut self) {
-        for foreign in self.foreign.get_mut().drain(..).flatten() {
-            if let Err(message) = user_code::run(|| drop(foreign)) {
-                gpumem_core::tell!(error: %message, "a memory resource has panicked when it was dropped");
-            }
+        drop_all(mem::take(self.foreign.get_mut()));
+    }
+}
+
+/// No caller is left to whom a panic of the user's could be told.
+fn drop_all<B: Backend>(foreign: Vec<Option<Arc<ForeignResource<B>>>>) {
+    for foreign in foreign.into_iter().flatten() {
+        if let Err(message) = user_code::run(|| drop(foreign)) {
+            gpumem_core::tell!(error: %message, "a memory resource has panicked when it was dropped");
         }
     }
 }

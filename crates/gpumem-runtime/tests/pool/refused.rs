@@ -16,12 +16,12 @@ use std::{
     time::Duration,
 };
 
-/// Requests other memory than it should, and returns that.
+/// Requests other memory than it should, and returns that. Gives nothing back when it is trimmed.
 #[derive(Debug)]
-struct Altered {
-    upstream: Arc<dyn MemoryResource<Host>>,
-    bytes: fn(usize) -> usize,
-    align: Option<usize>,
+pub(super) struct Altered {
+    pub(super) upstream: Arc<dyn MemoryResource<Host>>,
+    pub(super) bytes: fn(usize) -> usize,
+    pub(super) align: Option<usize>,
 }
 
 impl MemoryResource<Host> for Altered {
