@@ -23,16 +23,23 @@ fn load(device: &CudaDevice) -> Result<Functions> {
         return Err(unreadable(&format!("the built-in PTX: {status}")));
     }
     device.check(status, OPERATION)?;
-    let mut of = [[null_mut(); UNITS.len()]; PackKernel::ALL.len()];
-    for (family, functions) in PackKernel::ALL.into_iter().zip(&mut of) {
-        for (unit, function) in UNITS.into_iter().zip(functions) {
-            let name = CString::new(family.symbol(unit)).map_err(|_| unreadable("a name"))?;
-            // SAFETY: a place for a handle; the module is alive; the name ends with a zero.
-            let status = unsafe { api.cuModuleGetFunction(function, module, name.as_ptr()) };
-            device.check(status, OPERATION)?;
+    let find = || {
+        let mut of = [[null_mut(); UNITS.len()]; PackKernel::ALL.len()];
+        for (family, functions) in PackKernel::ALL.into_iter().zip(&mut of) {
+            for (unit, function) in UNITS.into_iter().zip(functions) {
+                let name = CString::new(family.symbol(unit)).map_err(|_| unreadable("a name"))?;
+                // SAFETY: a place for a handle; the module is alive; the name ends with a zero.
+                let status = unsafe { api.cuModuleGetFunction(function, module, name.as_ptr()) };
+                device.check(status, OPERATION)?;
+            }
         }
-    }
-    Ok(Functions { generation: device.generation(), of })
+        Ok(Functions { generation: device.generation(), of })
+    };
+    find().inspect_err(|_| {
+        // Not by a `CudaModule`: it keeps its device, which is to keep this one.
+        // SAFETY: the module is ours, and nothing refers to it: none of its functions is given away.
+        let _ = unsafe { api.cuModuleUnload(module) };
+    })
 }
 
 /// # Safety

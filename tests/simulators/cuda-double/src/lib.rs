@@ -13,6 +13,7 @@ mod context;
 mod copy;
 mod graph;
 mod memory;
+mod module;
 mod stream;
 
 /// A status of the driver.
@@ -83,5 +84,5 @@ missing! {
     cuStreamWaitValue64_v2 cuStreamWriteValue64_v2 cuStreamGetCaptureInfo_v2 cuGraphExecKernelNodeSetParams_v2;
 
     #[Unsafe]
-    cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuModuleLoadData cuModuleLoadDataEx cuModuleUnload;
+    cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuModuleLoadData;
 }
