@@ -22,6 +22,20 @@ enum Elements<'a, T: Element, B: Backend> {
     Copied(DeviceArray<T, IxDyn, B>),
 }
 
+/// A view of an array of the stream's device: a launch refuses others, and a copy of one with gaps does not.
+fn of_device<'a, B: Backend, S, D>(
+    stream: &Stream<B>,
+    array: &'a ArrayBase<S, D>,
+) -> Result<DeviceView<'a, S::Elem, IxDyn, B>>
+where
+    S: Storage<Backend = B>,
+    D: Dimension,
+{
+    let of = array.place_by(crate::KEY).memory.context();
+    stream.device().core_by(crate::KEY).check_same("launch", "array", of)?;
+    Ok(array.view().into_dyn())
+}
+
 impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
     /// The elements of `array`, in the order of memory. `forwards` is an axis along which the order of the elements matters.
     pub(crate) fn new<S, D>(
@@ -35,7 +49,7 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
     {
         let (axes, inverted) = order_of(array.layout());
         if forwards.is_none_or(|axis| !inverted.contains(&axis)) {
-            let view = arranged(array.view().into_dyn(), &axes, &inverted)?;
+            let view = arranged(of_device(stream, array)?, &axes, &inverted)?;
             if view.is_c_contiguous() {
                 return Ok(Self { elements: Elements::InPlace(view), axes, inverted });
             }
@@ -66,7 +80,7 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
         S: Storage<Elem = T, Backend = B>,
         D: Dimension,
     {
-        let copy = stream.to_device(&array.view())?.into_dyn();
+        let copy = stream.to_device(&of_device(stream, array)?)?;
         let (axes, inverted) = order_of(copy.layout());
         let elements = Elements::Copied(arranged(copy, &axes, &inverted)?);
         Ok(Self { elements, axes, inverted })
@@ -79,9 +93,10 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
         D: Dimension,
     {
         let axes: Axes = (0..array.ndim()).collect();
-        let elements = match array.is_c_contiguous() {
-            true => Elements::InPlace(array.view().into_dyn()),
-            false => Elements::Copied(packed(stream, &array.view().into_dyn())?),
+        let view = of_device(stream, array)?;
+        let elements = match view.is_c_contiguous() {
+            true => Elements::InPlace(view),
+            false => Elements::Copied(packed(stream, &view)?),
         };
         Ok(Self { elements, axes, inverted: Axes::new() })
     }
@@ -97,7 +112,7 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
         D: Dimension,
     {
         let (axes, inverted) = (self.axes.clone(), self.inverted.clone());
-        let view = arranged(other.view().into_dyn(), &axes, &inverted)?;
+        let view = arranged(of_device(stream, other)?, &axes, &inverted)?;
         let elements = match view.is_c_contiguous() {
             true => Elements::InPlace(view),
             false => Elements::Copied(packed(stream, &view)?),
