@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 12] = [
     "gpumem",
     "gpumem-core",
     "gpumem-layout",
@@ -14,6 +14,9 @@ const CRATES: [&str; 9] = [
     "gpumem-collectives",
     "gpumem-cuda",
     "gpumem-roc",
+    "gpumem-host",
+    "gpumem-ops",
+    "gpumem-files",
 ];
 /// Items that only the other crates of gpumem call.
 const HIDDEN: [&str; 6] = [
