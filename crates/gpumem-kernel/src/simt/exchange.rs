@@ -106,13 +106,13 @@ impl<'g, T: Element, R, F: FnOnce(Given<'g>) -> R> Future for Exchange<'g, T, F>
         let (item, wave) = (self.item, self.item.wave());
         let lane = item.lane();
         if !std::mem::replace(&mut self.waiting, true) {
-            if let Some(slot) = wave.open().values.get(lane) {
+            if let Some(slot) = wave.open().and_then(|set| set.values.get(lane)) {
                 slot.set(pack(self.value));
             }
             item.say(Stop::Wave, self.name);
             return Poll::Pending;
         }
-        let Set { values, result } = wave.closed();
+        let Some(Set { values, result }) = wave.closed() else { return Poll::Pending };
         let values = values.get(..item.wave_items()).unwrap_or(values);
         match self.read.take() {
             Some(read) => Poll::Ready(read(Given { values, result, lane, wave_size: item.wave_size() })),

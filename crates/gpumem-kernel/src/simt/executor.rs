@@ -135,8 +135,8 @@ impl Executor {
         checker: Option<&Checker>,
     ) -> Result<(), Fault> {
         let part = |numbers: &mut Batch, checker: Option<&Checker>| {
-            let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, checker);
-            let seats = group.seats();
+            let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, checker)?;
+            let seats = group.seats()?;
             run::run(&group, &seats, numbers, |item| body(item, arguments))
         };
         match checker {
@@ -152,7 +152,7 @@ impl Executor {
         body: &(impl Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Sync),
     ) -> Result<(), Fault> {
         pool::run(groups(dims), |numbers| {
-            let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, None);
+            let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, None)?;
             phases::run(&group, numbers, arguments, body)
         })
     }

@@ -97,7 +97,7 @@ pub enum FaultKind {
         /// The array that does not fit.
         at: Place,
     },
-    /// The host has no memory for what is kept of the group's work-items over a barrier.
+    /// The host has no memory for a group: for its shared arrays, or for what is kept of its work-items over a barrier.
     HostMemory {
         /// Bytes that it needs.
         needs: usize,
@@ -157,7 +157,7 @@ impl fmt::Display for FaultKind {
             Self::HostMemory { needs } => {
                 write!(
                     f,
-                    "needs {needs} bytes for the variables of its group, and the host has no memory for them"
+                    "needs {needs} bytes for the arrays and variables of its group, and the host has no memory for them"
                 )
             }
             Self::Race { memory, argument, index, first, second } => {
@@ -171,6 +171,27 @@ impl fmt::Display for FaultKind {
             Self::NeverWritten { at } => write!(f, "reads shared memory that was never written, at {at}"),
         }
     }
+}
+
+/// Makes room for that many elements more, if the host has memory for them.
+pub(crate) fn reserve<T>(list: &mut Vec<T>, len: usize) -> Result<(), FaultKind> {
+    let needs = len.saturating_mul(size_of::<T>());
+    list.try_reserve_exact(len).map_err(|_| FaultKind::HostMemory { needs })
+}
+
+/// An empty list with room for that many elements, for the state of a group. That is made before any work-item runs: a fault
+/// names the first one.
+pub(crate) fn with_room<T>(len: usize) -> Result<Vec<T>, Fault> {
+    let mut list = Vec::new();
+    reserve(&mut list, len).map_err(|kind| Fault { group: [0; 3], item: [0; 3], kind })?;
+    Ok(list)
+}
+
+/// A list of that many elements, as [`with_room`].
+pub(crate) fn list<T>(len: usize, make: impl FnMut() -> T) -> Result<Vec<T>, Fault> {
+    let mut list = with_room(len)?;
+    list.resize_with(len, make);
+    Ok(list)
 }
 
 /// A fault until it is taken. Nothing drops it with the thread: a variable with a destructor is gone while destructors of

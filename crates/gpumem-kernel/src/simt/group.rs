@@ -4,6 +4,7 @@ use crate::simt::{
     Fault, FaultKind, WorkItemIds,
     barrier::Desk,
     checker::Checker,
+    fault,
     ids::{self, GroupIds},
     shared_arena::Arena,
     wave::Wave,
@@ -44,41 +45,33 @@ impl<'c> Group<'c> {
         wave_size: usize,
         shared_memory: usize,
         checker: Option<&'c Checker>,
-    ) -> Self {
+    ) -> Result<Self, Fault> {
         let items = dims.group_size.iter().map(|size| *size as usize).product::<usize>();
-        Self::with_items(items, dims, wave_size, shared_memory, checker)
+        let waves = fault::list(items.div_ceil(wave_size), Wave::default)?;
+        let dynamic = dims.shared_bytes as usize;
+        let arena = Arena::new(shared_memory.max(dynamic), dynamic)?;
+        Ok(Self { waves, arena, items, ..Self::flat(dims, wave_size, checker) })
     }
 
     /// For bodies that never wait: nothing is kept of a work-item.
     pub(crate) fn flat(dims: LaunchConfig, wave_size: usize, checker: Option<&'c Checker>) -> Self {
-        Self::with_items(0, LaunchConfig { shared_bytes: 0, ..dims }, wave_size, 0, checker)
-    }
-
-    fn with_items(
-        items: usize,
-        dims: LaunchConfig,
-        wave_size: usize,
-        shared_memory: usize,
-        checker: Option<&'c Checker>,
-    ) -> Self {
-        let waves = items.div_ceil(wave_size);
         Self {
             desk: Desk::new(),
-            waves: (0..waves).map(|_| Wave::default()).collect(),
-            arena: Arena::new(shared_memory.max(dims.shared_bytes as usize), dims.shared_bytes as usize),
+            waves: Vec::new(),
+            arena: Arena::default(),
             wave_size,
             checker,
             ids: GroupIds::new([0; 3], dims.group_size, dims.groups),
-            items,
+            items: 0,
             next: Cell::new(u64::MAX),
         }
     }
 
     /// The seats of the work-items, in the order of their numbers.
-    pub(crate) fn seats(&self) -> Vec<Seat<'_>> {
+    pub(crate) fn seats(&self) -> Result<Vec<Seat<'_>>, Fault> {
         let [width, height, depth] = self.ids.group_size;
         let size = self.wave_size.min(self.items) as u32;
-        let mut seats = Vec::with_capacity(self.items);
+        let mut seats = fault::with_room(self.items)?;
         // Counted, not divided: a short launch spends much of its time here.
         let (mut wave, mut lane, mut lanes) = (0, 0, size);
         for z in 0..depth {
@@ -93,7 +86,7 @@ impl<'c> Group<'c> {
                 }
             }
         }
-        seats
+        Ok(seats)
     }
 
     /// Work-items of a group; 0 if nothing is kept of them.

@@ -4,7 +4,7 @@
 //! value that each work-item keeps across a barrier; a value that all work-items share is a variable outside the loops.
 
 use crate::simt::{
-    Fault, FaultKind, Inside, Number, Parameters, Shared, WorkItemIds, fault,
+    Fault, Inside, Number, Parameters, Shared, WorkItemIds, fault,
     group::{Group, Unwound},
     group_batch::Batch,
     ids::GroupIds,
@@ -417,17 +417,14 @@ impl<T: Copy> Private<T> {
 impl<T> Private<T> {
     /// Whether there is memory for a value of each work-item; else raises the fault.
     fn has_room(&mut self, items: usize) -> bool {
-        let has = self.0.try_reserve_exact(items).is_ok();
-        if !has {
-            fault::raise(FaultKind::HostMemory { needs: items.saturating_mul(size_of::<T>()) });
-        }
-        has
+        fault::reserve(&mut self.0, items).map_err(fault::raise).is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simt::FaultKind;
 
     #[test]
     fn values_without_memory_are_a_fault() {

@@ -133,21 +133,17 @@ unsafe fn step<W: Future<Output = ()>>(group: &Group<'_>, work: &mut MaybeUninit
 
 impl<'g, W: Future<Output = ()>> Items<'g, W> {
     fn new(group: &'g Group<'g>, seats: &'g [Seat<'g>]) -> Result<Self, Fault> {
-        let mut work = Vec::new();
-        // Its variables are in each.
-        if work.try_reserve_exact(seats.len()).is_err() {
-            let needs = seats.len().saturating_mul(size_of::<W>());
-            return Err(group.fault_of(0, FaultKind::HostMemory { needs }));
-        }
-        work.resize_with(seats.len(), MaybeUninit::uninit);
+        let mut work_items = fault::with_room(seats.len())?;
+        work_items.extend(seats.iter().map(|seat| WorkItem::new(group, seat)));
         Ok(Self {
             group,
-            seats: seats.iter().map(|seat| WorkItem::new(group, seat)).collect(),
-            work,
+            seats: work_items,
+            // The variables of a work-item are in each.
+            work: fault::list(seats.len(), MaybeUninit::uninit)?,
             started: 0,
-            gone: vec![true; seats.len()],
-            who: vec![0; seats.len()],
-            halts: vec![Halt::ENDED; seats.len()],
+            gone: fault::list(seats.len(), || true)?,
+            who: fault::list(seats.len(), || 0)?,
+            halts: fault::list(seats.len(), || Halt::ENDED)?,
         })
     }
 

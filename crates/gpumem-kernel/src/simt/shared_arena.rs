@@ -1,6 +1,6 @@
 //! The shared memory of the group that a thread is running.
 
-use crate::simt::name::SiteName;
+use crate::simt::{Fault, fault, name::SiteName};
 use std::{
     cell::{Cell, RefCell, UnsafeCell},
     mem::MaybeUninit,
@@ -11,7 +11,7 @@ use std::{
 pub(crate) const ALIGN: usize = 16;
 
 /// Shared memory: one block, from which arrays are cut in the order in which they are first named.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Arena {
     block: Box<[UnsafeCell<MaybeUninit<u128>>]>,
     bytes: usize,
@@ -41,9 +41,8 @@ impl Named {
 
 impl Arena {
     /// Memory of `bytes` bytes, the first `dynamic` of which are the launch's dynamic shared memory.
-    pub(crate) fn new(bytes: usize, dynamic: usize) -> Self {
-        let mut block = Vec::with_capacity(bytes.div_ceil(ALIGN));
-        block.resize_with(bytes.div_ceil(ALIGN), || UnsafeCell::new(MaybeUninit::uninit()));
+    pub(crate) fn new(bytes: usize, dynamic: usize) -> Result<Self, Fault> {
+        let block = fault::list(bytes.div_ceil(ALIGN), || UnsafeCell::new(MaybeUninit::uninit()))?;
         let arena = Self {
             block: block.into(),
             bytes,
@@ -54,7 +53,7 @@ impl Arena {
             dynamic,
         };
         arena.take(dynamic);
-        arena
+        Ok(arena)
     }
 
     /// Makes all arrays of the last group unknown. Their bytes stay, as they do on a GPU.

@@ -1,5 +1,6 @@
 //! The memory of one wave, through which its work-items exchange values.
 
+use crate::simt::fault;
 use gpumem_core::Element;
 use std::cell::{Cell, OnceCell};
 
@@ -35,21 +36,30 @@ impl Wave {
     #[inline(always)]
     pub(crate) fn release(&self) {
         self.open.set(!self.open.get());
-        if self.sets.get().is_some() {
-            self.open().result.set(None);
+        if let Some(sets) = self.sets.get() {
+            sets[usize::from(self.open.get())].result.set(None);
         }
     }
 
-    /// The set of the next exchange.
+    /// The set of the next exchange; `None` if the host has no memory for it, which is a fault.
     #[inline(always)]
-    pub(crate) fn open(&self) -> &Set {
-        &self.sets.get_or_init(Box::default)[usize::from(self.open.get())]
+    pub(crate) fn open(&self) -> Option<&Set> {
+        let sets = self.sets.get().map_or_else(|| self.make(), |sets| Some(sets))?;
+        Some(&sets[usize::from(self.open.get())])
     }
 
-    /// The set of the last exchange.
+    #[cold]
+    #[inline(never)]
+    fn make(&self) -> Option<&[Set; 2]> {
+        let sets = fault::list(2, Set::default).map_err(|fault| fault::raise(fault.kind)).ok()?;
+        let sets = sets.into_boxed_slice().try_into().ok()?;
+        Some(self.sets.get_or_init(|| sets))
+    }
+
+    /// The set of the last exchange; `None` if there was none.
     #[inline(always)]
-    pub(crate) fn closed(&self) -> &Set {
-        &self.sets.get_or_init(Box::default)[usize::from(!self.open.get())]
+    pub(crate) fn closed(&self) -> Option<&Set> {
+        Some(&self.sets.get()?[usize::from(!self.open.get())])
     }
 }
 
