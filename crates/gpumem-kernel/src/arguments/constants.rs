@@ -87,6 +87,11 @@ impl<'a, B: Backend> ConstantUpload<'a, B> {
             let kind = ErrorKind::out_of_memory(requested, "constant", MemoryInfo { free, total });
             return Err(Error::new("", OPERATION, kind));
         }
+        let needs = place + elements.len() - bytes.len();
+        if bytes.try_reserve(needs).is_err() {
+            let kind = ErrorKind::out_of_memory(needs, "host", MemoryInfo { free: 0, total: 0 });
+            return Err(Error::new("", OPERATION, kind));
+        }
         bytes.resize(place, 0);
         bytes.extend_from_slice(elements);
         Ok((constants.memory.address() + place as u64, place as u64))
