@@ -95,8 +95,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function one that kernels call.
 ///
-/// It stays an ordinary function of the host. A kernel's source for GPUs has it too, once for each set of types that it
-/// is called with. It has no ids, barriers and waves: the kernel passes values. Arrays are passed by their names: a
+/// It stays an ordinary function of the host, where an index past the end of an array is a panic. A kernel's source for GPUs has
+/// it too, once for each set of types that it is called with. It has no ids, barriers and waves: the kernel passes values. Arrays are passed by their names: a
 /// parameter `image: View<f32, 2>` is a `&View<f32, 2>` for callers on the host.
 ///
 /// ```

@@ -1,6 +1,12 @@
 //! The faults of a body.
 
-use std::{cell::RefCell, fmt, mem::ManuallyDrop, panic::Location};
+use std::{
+    any::Any,
+    cell::{Cell, RefCell},
+    fmt,
+    mem::ManuallyDrop,
+    panic::{AssertUnwindSafe, Location, catch_unwind},
+};
 
 /// A place in the source of a body.
 type Place = &'static Location<'static>;
@@ -194,8 +200,8 @@ pub(crate) fn list<T>(len: usize, make: impl FnMut() -> T) -> Result<Vec<T>, Fau
     Ok(list)
 }
 
-/// A fault until it is taken. Nothing drops it with the thread: a variable with a destructor is gone while destructors of
-/// others run, and these may launch.
+/// A fault until it is taken, in programs that cannot unwind: in others what unwinds carries it. Nothing drops it with the
+/// thread: a variable with a destructor is gone while destructors of others run, and these may launch.
 type Slot = RefCell<ManuallyDrop<Option<FaultKind>>>;
 
 const _: () = assert!(!std::mem::needs_drop::<Slot>());
@@ -203,10 +209,12 @@ const _: () = assert!(!std::mem::needs_drop::<Slot>());
 thread_local! {
     /// The first fault of the group that runs on this thread.
     static RAISED: Slot = const { RefCell::new(ManuallyDrop::new(None)) };
+    /// Whether this thread runs a part of a launch, which tells the faults of its body.
+    static IS_LAUNCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The payload that unwinds a body.
-struct Raised;
+/// The payload that unwinds a body. So a fault is told wherever its unwinding ends, and is over where the body catches it.
+struct Raised(FaultKind);
 
 /// Stops the running work-item. Returns only in programs that cannot unwind, where the item goes on with zeros until it
 /// ends or waits.
@@ -219,12 +227,16 @@ pub(crate) fn raise(kind: FaultKind) {
 }
 
 /// Stops the running work-item. The type tells the compiler that nothing comes after it, so that no register is kept for that.
+/// Outside of a launch, as where the host calls a function that kernels call too, this is a panic like any other.
 #[cold]
 #[inline(never)]
+#[allow(clippy::panic)] // as of an index of an array of the host
 pub(crate) fn unwind(kind: FaultKind) -> ! {
-    note(kind);
+    if !IS_LAUNCHING.get() {
+        panic!("{kind}");
+    }
     // Without a word from the panic hook: this is no panic, and is reported by the launch.
-    std::panic::resume_unwind(Box::new(Raised))
+    std::panic::resume_unwind(Box::new(Raised(kind)))
 }
 
 /// Keeps the first fault of the group.
@@ -246,14 +258,23 @@ pub(crate) fn is_raised() -> bool {
     RAISED.with_borrow(|raised| raised.is_some())
 }
 
-/// Returns the message of a caught unwind.
-pub(crate) fn caught(payload: Box<dyn std::any::Any + Send>) -> FaultKind {
-    let raised = take();
-    if payload.is::<Raised>()
-        && let Some(kind) = raised
-    {
-        return kind;
+/// Runs a part of a launch. What unwinds it, be it a fault or a panic, ends here.
+#[inline(always)]
+pub(crate) fn catch<R>(part: impl FnOnce() -> R) -> Result<R, FaultKind> {
+    if !cfg!(panic = "unwind") {
+        take();
     }
+    let was_launching = IS_LAUNCHING.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(part));
+    IS_LAUNCHING.set(was_launching);
+    outcome.map_err(caught)
+}
+
+fn caught(payload: Box<dyn Any + Send>) -> FaultKind {
+    let payload = match payload.downcast::<Raised>() {
+        Ok(raised) => return raised.0,
+        Err(payload) => payload,
+    };
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
     // The payload may panic when it is dropped.

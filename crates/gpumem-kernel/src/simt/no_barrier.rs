@@ -7,11 +7,7 @@ use crate::simt::{
     ids::GroupIds,
 };
 use gpumem_core::LaunchConfig;
-use std::{
-    cell::Cell,
-    ops::Range,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::{cell::Cell, ops::Range};
 
 /// Runs some groups of a launch on this thread.
 /// Returns the first fault; the work-items after it have not run.
@@ -22,9 +18,8 @@ pub(crate) fn run<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
     arguments: &P,
     body: &F,
 ) -> Result<(), Fault> {
-    fault::take();
     let at = Cell::new(0);
-    let outcome = catch_unwind(AssertUnwindSafe(|| match group.checker {
+    let outcome = fault::catch(|| match group.checker {
         Some(_) => checked_groups(group, dims, numbers, arguments, body, &at),
         None => {
             let mut inside = Inside::all();
@@ -32,8 +27,8 @@ pub(crate) fn run<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
             // SAFETY: there is no check mode, and all arguments have left those work-items.
             unsafe { fast_groups(group, dims, numbers, &inside, arguments, body, &at) }
         }
-    }));
-    outcome.unwrap_or_else(|payload| Err(group.fault_of(at.get(), fault::caught(payload))))
+    });
+    outcome.unwrap_or_else(|kind| Err(group.fault_of(at.get(), kind)))
 }
 
 /// Work-items that differ in x only.

@@ -12,13 +12,7 @@ use crate::simt::{
     wave::{LANES, reduce_lanes, scan_lanes},
 };
 use gpumem_core::Element;
-use std::{
-    any::TypeId,
-    cell::Cell,
-    hint::assert_unchecked,
-    ops::Deref,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
-};
+use std::{any::TypeId, cell::Cell, hint::assert_unchecked, ops::Deref, panic::Location};
 
 /// The group that a thread runs, and those that it runs after it.
 #[derive(Debug)]
@@ -55,20 +49,18 @@ pub(crate) fn run<P: Parameters>(
     arguments: &P,
     body: &impl Fn(&mut Phases<'_>, &P) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    fault::take();
     let at = Cell::new(0);
     let mut inside = Inside::all();
     arguments.narrow(&mut inside);
     let mut phases =
         Phases { group, numbers, at: &at, arguments: identity(arguments), inside, is_inside: false };
-    let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut phases, arguments)));
-    match outcome {
+    match fault::catch(|| body(&mut phases, arguments)) {
         Ok(Ok(())) if !cfg!(panic = "unwind") => match fault::take() {
             Some(kind) => Err(group.fault_of(at.get(), kind)),
             None => Ok(()),
         },
         Ok(outcome) => outcome,
-        Err(payload) => Err(group.fault_of(at.get(), fault::caught(payload))),
+        Err(kind) => Err(group.fault_of(at.get(), kind)),
     }
 }
 
@@ -430,8 +422,8 @@ mod tests {
     fn values_without_memory_are_a_fault() {
         let mut vast = Private::<[u8; 1 << 40]>(Vec::new());
         // More than there are addresses: no allocator is asked, as that of Miri would end the test.
-        let payload = catch_unwind(AssertUnwindSafe(|| vast.has_room(1 << 24))).unwrap_err();
-        assert_eq!(fault::caught(payload), FaultKind::HostMemory { needs: usize::MAX });
+        let fault = fault::catch(|| vast.has_room(1 << 24));
+        assert_eq!(fault, Err(FaultKind::HostMemory { needs: usize::MAX }));
         assert!(Private::<u8>(Vec::new()).has_room(1 << 10));
     }
 }

@@ -15,7 +15,6 @@ use std::{
     cell::Cell,
     mem::MaybeUninit,
     ops::Range,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -28,24 +27,21 @@ pub(crate) fn run<'g, W: Future<Output = ()>>(
     numbers: &mut Batch,
     make: impl Fn(WorkItem<'g>) -> W,
 ) -> Result<(), Fault> {
-    fault::take();
     let mut items = Items::new(group, seats)?;
     let at = Cell::new(0);
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
+    let outcome = fault::catch(|| {
         numbers.try_for_each(|number| {
             group.begin(number);
             items.run_group(&make, &at)
         })
-    }));
-    let outcome = outcome.unwrap_or_else(|payload| {
+    });
+    let outcome = outcome.unwrap_or_else(|kind| {
         let item = items.who.get(at.get() as usize).copied().unwrap_or(0);
-        Err(group.fault_of(item, fault::caught(payload)))
+        Err(group.fault_of(item, kind))
     });
     // Values of the work-items may panic when dropped; each work-item is dropped only once.
     while items.started > 0 {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| items.clear())) {
-            fault::caught(payload);
-        }
+        let _ = fault::catch(|| items.clear());
     }
     outcome
 }

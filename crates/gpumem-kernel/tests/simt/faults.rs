@@ -5,7 +5,14 @@ use gpumem_core::{
     BarrierScope::{Global, Local},
     LaunchConfig,
 };
-use gpumem_kernel::simt::{Executor, Local as LocalArray, Slice, SliceMut, View, WorkItem, WorkItemIds};
+use gpumem_kernel::simt::{
+    Executor, Load, Local as LocalArray, Slice, SliceMut, View, WorkItem, WorkItemIds,
+};
+use std::{
+    hint::black_box,
+    panic::{catch_unwind, resume_unwind},
+    thread,
+};
 
 fn executor() -> Executor {
     Executor::new(32, 1024)
@@ -119,6 +126,65 @@ fn an_index_past_the_end() {
         window.set([item.local_id(0), 2], window.get([0, 0]));
     };
     has(&fault(LaunchConfig::linear(1, 8), local), &["work-item (3, 0, 0)", "[3, 2]"]);
+}
+
+/// An index past the end of a local array, as a function reads it that kernels call, and the host may.
+fn read(at: usize) -> u32 {
+    [1u32; 4].load(black_box(at))
+}
+
+#[test]
+fn a_fault_that_the_body_catches_is_over() {
+    let ends_well = async |item: WorkItem<'_>, &(): &()| {
+        assert!(catch_unwind(|| read(90)).is_err());
+        item.barrier(Local).await;
+    };
+    // SAFETY: there is no memory.
+    let function = unsafe { executor().function(ends_well) };
+    launch(&function, LaunchConfig::linear(2, 4), &[]).unwrap();
+    let has_another = async |item: WorkItem<'_>, &(): &()| {
+        assert!(catch_unwind(|| read(90)).is_err());
+        if item.local_id(0) == 2 {
+            read(77);
+        }
+    };
+    has(&fault(LaunchConfig::linear(1, 4), has_another), &["work-item (2, 0, 0)", "uses index [77]"]);
+    // SAFETY: as above.
+    let function = unsafe {
+        executor().flat_function(|ids: &WorkItemIds<'_>, &(): &()| {
+            assert!(catch_unwind(|| read(90)).is_err());
+            read(ids.local_id(0) + 2);
+        })
+    };
+    let found = launch(&function, LaunchConfig::linear(1, 4), &[]).unwrap_err();
+    has(&found, &["work-item (2, 0, 0)", "uses index [4]"]);
+}
+
+#[test]
+fn a_fault_on_a_thread_of_the_body_is_told() {
+    let body = async |_: WorkItem<'_>, &(): &()| {
+        if let Err(payload) = thread::spawn(|| read(9)).join() {
+            resume_unwind(payload);
+        }
+    };
+    has(&fault(LaunchConfig::linear(1, 1), body), &["uses index [9] of an array of shape [4]", "faults.rs"]);
+}
+
+#[test]
+fn outside_of_a_launch_a_fault_is_a_panic() {
+    let is_told = |ended: thread::Result<u32>| {
+        let payload = ended.unwrap_err().downcast::<String>().unwrap();
+        has(&payload, &["uses index [9] of an array of shape [4]", "faults.rs"]);
+    };
+    is_told(catch_unwind(|| read(9)));
+    // Also after one.
+    has(
+        &fault(LaunchConfig::linear(1, 1), async |_, &()| {
+            read(8);
+        }),
+        &["uses index [8]"],
+    );
+    is_told(catch_unwind(|| read(9)));
 }
 
 #[test]
