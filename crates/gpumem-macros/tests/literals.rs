@@ -114,7 +114,7 @@ fn variables_have_the_types_that_rustc_infers() {
 }
 
 /// Kernels where the type of a name is not that of the word.
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, clippy::unnecessary_cast, reason = "such names and casts are what is tested")]
 mod renamed {
     use gpumem::kernel::prelude::*;
 
