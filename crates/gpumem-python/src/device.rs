@@ -228,7 +228,8 @@ impl Device {
 
     /// Gives memory that was dropped back to the driver.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        sweep(py);
+        // Its stream tells what has failed: the memory does not stay for that.
+        sweep(py, true);
         py.detach(|| self.0.flush()).map_err(raise)
     }
 

@@ -127,6 +127,11 @@ fn scalar(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(class.bind(py).clone())
 }
 
+/// Whether an object is a scalar of NumPy.
+pub(crate) fn is_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.is_instance(&scalar(object.py())?)
+}
+
 /// As deep as NumPy takes lists in each other.
 const MOST_AXES: usize = 64;
 
@@ -154,7 +159,7 @@ fn wait_to_depth(object: &Bound<'_, PyAny>, then: Use, depth: usize) -> PyResult
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
             return tuple.iter().try_for_each(wait);
         }
-        if object.is_instance(&scalar(object.py())?)? {
+        if is_scalar(object)? {
             // A record may be a part of an array.
             return wait(object.getattr("base")?);
         }

@@ -43,8 +43,8 @@ pub(crate) trait HostMemory: Send {
     fn write_to(&self, to: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
     /// Copies from an array of a device, as [`write_to`](Self::write_to).
     fn read_from(&mut self, from: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
-    /// Whether no work uses the memory, and nothing else can enqueue any.
-    fn is_over(&mut self) -> bool;
+    /// Whether no work uses the memory, nothing else can enqueue any, and, unless that `is_told`, none has failed.
+    fn is_over(&mut self, is_told: bool) -> bool;
     /// Waits for work that uses the memory, and returns it to its owner. What is refused comes back.
     fn end(self: Box<Self>) -> Result<(), (Box<dyn HostMemory>, Error)>;
 }
@@ -57,6 +57,8 @@ pub(crate) struct PageLocked {
     memory: Mutex<Option<Box<dyn HostMemory>>>,
     /// Whether its array [has ended](Self::set_ended).
     has_ended: AtomicBool,
+    /// Whether a failure of its work was told when no new work could come by its array.
+    is_told: AtomicBool,
     /// Where it lies, once code of Python may have the address.
     bytes: OnceLock<Range<u64>>,
 }
@@ -82,7 +84,7 @@ impl Drop for Locked<'_> {
 impl PageLocked {
     pub(crate) fn new(memory: Box<dyn HostMemory>) -> Arc<Self> {
         let (origin, memory) = (ProcessGuard::current(), Mutex::new(Some(memory)));
-        Arc::new(Self { origin, memory, has_ended: AtomicBool::new(false), bytes: OnceLock::new() })
+        Arc::new(Self { origin, memory, has_ended: AtomicBool::new(false), is_told: AtomicBool::new(false), bytes: OnceLock::new() })
     }
 
     /// Whether it is of a process that this one was forked from.
@@ -119,15 +121,23 @@ impl PageLocked {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Whether there is nothing to wait for any more. Waits for nothing itself.
-    fn is_over(&self) -> bool {
-        let is_over = |memory: &mut Box<dyn HostMemory>| memory.is_over();
+    /// Notes that the caller is told of failed work.
+    pub(crate) fn set_told(&self, error: &Error) {
+        if matches!(error.kind(), ErrorKind::AsynchronousFault { .. } | ErrorKind::Poisoned { .. }) {
+            self.is_told.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is nothing to wait for and to tell any more. Waits for nothing itself.
+    fn is_over(&self, is_told: bool) -> bool {
+        let is_told = is_told || self.is_told.load(Ordering::Relaxed);
+        let is_over = |memory: &mut Box<dyn HostMemory>| memory.is_over(is_told);
         self.is_of_parent() || self.memory.try_lock().is_ok_and(|mut own| own.as_mut().is_none_or(is_over))
     }
 
     /// Says where the memory lies, before code of Python has the address, and whether that outlives this: its work may too.
     pub(crate) fn announce(self: &Arc<Self>, py: Python<'_>, bytes: Range<u64>, outlives: bool) {
-        sweep(py);
+        sweep(py, false);
         if self.bytes.set(bytes.clone()).is_ok() {
             let mut known = known();
             known.push(Known { bytes, memory: Arc::downgrade(self), kept: outlives.then(|| self.clone()) });
@@ -177,7 +187,7 @@ pub(crate) fn wait(py: Python<'_>, bytes: &Range<u64>, then: Use) -> PyResult<()
 
 fn wait_but(py: Python<'_>, bytes: &Range<u64>, then: Use, but: Option<&PageLocked>) -> PyResult<()> {
     const OPERATION: &str = "use of page-locked memory";
-    sweep(py);
+    sweep(py, false);
     let found = overlapping(bytes, but);
     if found.is_empty() {
         return Ok(());
@@ -186,7 +196,10 @@ fn wait_but(py: Python<'_>, bytes: &Range<u64>, then: Use, but: Option<&PageLock
     py.detach(move || {
         found.iter().try_for_each(|one| {
             let mut locked = one.lock(OPERATION)?;
-            locked.memory.as_mut().map_or(Ok(()), |memory| memory.wait(then))
+            let waited = locked.memory.as_mut().map_or(Ok(()), |memory| memory.wait(then));
+            // Of an array that is gone, the list and this have it.
+            let is_left = one.has_ended() || Arc::strong_count(one) == 2;
+            waited.inspect_err(|error| if is_left { one.set_told(error) })
         })
     })
     .map_err(raise)
@@ -202,15 +215,16 @@ fn overlapping(bytes: &Range<u64>, but: Option<&PageLocked>) -> Vec<Arc<PageLock
     found
 }
 
-/// Takes out what is gone or over. Drivers are asked, and memory is freed, without Python's lock.
-pub(crate) fn sweep(py: Python<'_>) {
+/// Takes out what is gone or over, and, if `is_told`, that of which work has failed. Drivers are asked, and memory is freed, without
+/// Python's lock.
+pub(crate) fn sweep(py: Python<'_>, is_told: bool) {
     if !are_any(py) {
         return;
     }
     let left: Vec<_> = known().iter().filter_map(Known::left).cloned().collect();
     let over = match left.is_empty() {
         true => left,
-        false => py.detach(|| left.into_iter().filter(|one| one.is_over()).collect()),
+        false => py.detach(|| left.into_iter().filter(|one| one.is_over(is_told)).collect()),
     };
     let is_over = |one: &Arc<PageLocked>| over.iter().any(|over| Arc::ptr_eq(one, over));
     let mut known = known();
@@ -227,6 +241,6 @@ pub(crate) struct Swept;
 
 impl Drop for Swept {
     fn drop(&mut self) {
-        Python::try_attach(sweep);
+        Python::try_attach(|py| sweep(py, false));
     }
 }

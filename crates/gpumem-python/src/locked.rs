@@ -241,7 +241,8 @@ pub(crate) fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
     }
     let (names, locked): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     let ended = unlock_all(arrays.py(), &locked);
-    let refused = names.into_iter().zip(locked).filter(|(_, array)| !array.get().has_ended());
+    // The others are dropped before the mutex is locked: that may let Python's lock go.
+    let refused: Vec<_> = names.into_iter().zip(locked).filter(|(_, array)| !array.get().has_ended()).collect();
     own().extend(refused);
     ended
 }

@@ -1,13 +1,15 @@
 //! Numbers as elements.
 
-use crate::{host::wait_within, in_use::Use};
+use crate::{host, in_use::Use};
 use gpumem::{ElementKind, ElementType};
 use pyo3::prelude::*;
 
 /// The bytes of a number of Python's or NumPy's as an element, if it is one.
 pub(crate) fn bytes(element: ElementType, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    // It may be an array of NumPy's without axes.
-    wait_within(value, Use::Read)?;
+    // Other objects have their numbers in themselves.
+    if host::is_of_numpy(value)? || host::is_scalar(value)? {
+        host::wait_within(value, Use::Read)?;
+    }
     macro_rules! bytes {
         ($type:ty) => {
             value.extract::<$type>()?.to_ne_bytes().to_vec()

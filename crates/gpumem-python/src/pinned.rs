@@ -127,9 +127,9 @@ where
         Some(stream.copy_to_host_into(&from, &mut self.array))
     }
 
-    fn is_over(&mut self) -> bool {
+    fn is_over(&mut self, is_told: bool) -> bool {
         self.loan = None;
-        self.array.is_over()
+        self.array.is_over(is_told)
     }
 
     fn end(mut self: Box<Self>) -> Result<(), (Box<dyn HostMemory>, Error)> {
@@ -301,12 +301,15 @@ impl HostNDArray {
                 *locked.memory = Some(memory);
                 match error.kind() {
                     ErrorKind::InvalidArgument { .. } => Ok(()),
-                    _ => Err(error),
+                    _ => {
+                        self.memory.set_told(&error);
+                        Err(error)
+                    }
                 }
             });
             Ok((is_lent, ended))
         });
-        in_use::sweep(py);
+        in_use::sweep(py, false);
         let (is_lent, ended) = ended.map_err(raise)?;
         if !is_lent {
             let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import enum
 import gc
 import os
 import threading
@@ -397,3 +398,90 @@ def test_memory_that_nothing_uses_is_let_go():
         gc.collect()
         gpumem.get_current_device().flush()
         assert gone() is None
+
+
+class Failing(Slow):
+    """As `Slow`, with a kernel that fails."""
+
+    def __init__(self):
+        self.begun, self.ends, self.stream = threading.Event(), threading.Event(), gpumem.stream()
+        self.there = gpumem.to_device(np.ones(4))
+
+        def run(y):
+            self.begun.set()
+            self.ends.wait(60)
+            raise ValueError("on purpose")
+
+        gpumem.compile("GPUMEM_KERNEL failing(slice<double> y) { }", host=run)[1, 1, self.stream](self.there)
+        assert self.begun.wait(60)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_failed_work_is_told_when_its_page_locked_array_is_gone(late):
+    array, failing = np.zeros(4), Failing()
+    own, = gpumem.pinned(array).__enter__()
+    failing.to_host(array)
+    if not late:
+        del own
+    failing.ends.set()
+    with pytest.raises(gpumem.GpuMemError):
+        failing.stream.synchronize()
+    if late:
+        del own
+    with pytest.raises(gpumem.GpuMemError):
+        gpumem.to_device(array)
+    # Once: nothing else will write the elements.
+    assert gpumem.to_device(array).copy_to_host().tolist() == [0] * 4
+
+
+def test_memory_of_failed_work_goes_with_a_flush():
+    array, failing = np.zeros(4), Failing()
+    own, = gpumem.pinned(array).__enter__()
+    failing.to_host(array)
+    failing.ends.set()
+    with pytest.raises(gpumem.GpuMemError):
+        failing.stream.synchronize()
+    gone = weakref.ref(array)
+    del own, array
+    gpumem.get_current_device().flush()
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads_lock_and_unlock_at_once():
+    """In a child: threads that wait for each other's locks would never end."""
+    out = program("""
+        import threading, numpy as np, pygpumem as gpumem
+        gpumem.select_device("host")
+        array = np.zeros(4)
+        with gpumem.mapped(array) as there:
+            pass
+        def run(own):
+            for _ in range(500):
+                gpumem.register(own)
+                gpumem.deregister(own)
+        threads = [threading.Thread(target=run, args=(np.zeros(4),)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print("ended")
+        """)
+    assert out == "ended\n"
+
+
+def test_numbers_wait_for_no_other_memory(refused_in_a_callback):
+    class Mode(enum.IntEnum):
+        A = 3
+
+    array, slow, results = np.zeros(4), Slow(), gpumem.to_device(np.zeros(1))
+    own, = gpumem.pinned(array).__enter__()
+    slow.to_host(array)
+    keep = gpumem.compile("GPUMEM_KERNEL keep(i32 x, slice<double> y) { }", host=lambda x, y: y.fill(x))
+    launch = lambda: keep[1, 1, gpumem.stream()](Mode.A, results)
+    launch()
+    assert not refused_in_a_callback(launch)
+    assert results.copy_to_host().tolist() == [3] and not slow.ends.is_set()
+    slow.ends.set()
+    slow.stream.synchronize()
+    del own

@@ -83,11 +83,13 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         HostArray::over("detach_as", self.memory.clone(), layout)
     }
 
-    /// Whether no work uses the memory, and nothing else has it that could enqueue any; also after a reset of the device. Asks the
-    /// driver, and waits for nothing.
+    /// Whether no work uses the memory, nothing else has it that could enqueue any, and, unless that `is_told`, none has failed; also
+    /// after a reset of the device. Asks the driver, and waits for nothing.
     #[doc(hidden)]
-    pub fn is_over(&self) -> bool {
-        !self.memory.is_fresh() || (AllocationRef::is_unique(&self.memory) && self.memory.is_idle())
+    pub fn is_over(&self, is_told: bool) -> bool {
+        let is_idle = || AllocationRef::is_unique(&self.memory) && self.memory.is_idle();
+        let is_written = || self.memory.check_written("is_over", &self.layout.extent()).is_ok();
+        !self.memory.is_fresh() || (is_idle() && (is_told || is_written()))
     }
 
     pub(super) fn into_parts(self) -> (AllocationRef<B>, Layout) {
