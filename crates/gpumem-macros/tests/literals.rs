@@ -133,6 +133,7 @@ mod renamed {
         out[6] = 7 as Wide;
         out[7] = (if out[6] == 7 { -1 } else { 1 }) as u64;
         out[8] = const { 5 } as u64;
+        out[10] = u64::from((-2. as std::primitive::f32).to_bits()) + (3. as f32).to_bits();
         out[9] = u64::from((16777217.5 as std::primitive::f32).to_bits());
     }
 }
@@ -141,7 +142,7 @@ mod renamed {
 fn a_literal_has_the_type_that_it_is_cast_to() {
     let device = gpumem::Device::open("host").unwrap();
     let stream = device.stream().unwrap();
-    let mut out = stream.device_array::<u64, _>(10).unwrap();
+    let mut out = stream.device_array::<u64, _>(11).unwrap();
     let kernel = renamed::casts().load(&device).unwrap();
     kernel.launch(&stream, &gpumem::kernel::config_for_items(1, 1), (&mut out,)).unwrap();
     let all = [
@@ -155,6 +156,7 @@ fn a_literal_has_the_type_that_it_is_cast_to() {
         u64::MAX,
         5,
         u64::from((16777217.5f64 as f32).to_bits()),
+        u64::from((-2f32).to_bits()) + 3f64.to_bits(),
     ];
     assert_eq!(out.copy_to_host().unwrap().to_vec(), all);
     // What is printed for a GPU are these numbers, in types that have them.

@@ -371,7 +371,9 @@ fn give_type(e: &mut Expr, ty: &syn::Type) -> bool {
                 Lit::Float(number) if number.suffix().is_empty() && is_float => number.to_string(),
                 _ => return false,
             };
-            let text = format!("{digits}{name}");
+            // `1.` is a float, and `1.f32` is none.
+            let zero = if digits.ends_with('.') { "0" } else { "" };
+            let text = format!("{digits}{zero}{name}");
             // As the macro's own: rustc and clippy do not call the cast needless.
             let span = own(literal.lit.span());
             literal.lit = match literal.lit {
