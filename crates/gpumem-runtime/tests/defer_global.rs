@@ -38,4 +38,13 @@ fn one_call_defers_on_all_devices_and_a_panic_ends_it() {
         look(device);
         assert_eq!((device.pending_frees(), raw.counters().releases), ((0, 0), 11));
     }
+    // Nothing would free later what a device has left that is closed meanwhile.
+    let raw = Host::open_with(&HostOptions::new()).unwrap();
+    let device = Device::<Host>::from_raw(raw.clone());
+    drop(device.uninit_array::<u8, _>(16).unwrap());
+    let _all = defer_cleanup_everywhere();
+    drop(device);
+    let is_free = || raw.counters().live_allocations == 0;
+    let mut looks = (0..60_000).map(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+    assert!(is_free() || looks.any(|()| is_free()));
 }

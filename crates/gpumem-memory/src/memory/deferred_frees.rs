@@ -39,7 +39,7 @@ use std::{
     mem::{self, ManuallyDrop},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -66,6 +66,8 @@ pub struct DeferredFrees<B: Backend> {
     idle_host: AtomicUsize,
     /// How many `defer_cleanup` are in force.
     pub(super) deferred: AtomicUsize,
+    /// Whether the device is closed: nothing is deferred then, because no later call would free it.
+    is_closed: AtomicBool,
 }
 
 impl<B: Backend> DeferredFrees<B> {
@@ -79,6 +81,7 @@ impl<B: Backend> DeferredFrees<B> {
             limit_bytes: AtomicUsize::new(0),
             idle_host: AtomicUsize::new(0),
             deferred: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
         };
         frees.set_limits(limits, total_memory);
         frees
@@ -109,7 +112,8 @@ impl<B: Backend> DeferredFrees<B> {
     #[inline]
     pub fn is_deferred(&self) -> bool {
         // Acquire: with the begin of `defer_cleanup` on another thread, which must hold from then on.
-        self.deferred.load(Ordering::Acquire) > 0 || is_deferred_everywhere()
+        (self.deferred.load(Ordering::Acquire) > 0 || is_deferred_everywhere())
+            && !self.is_closed.load(Ordering::Acquire)
     }
 
     /// Adds an item, made at this generation of the device.
@@ -299,8 +303,8 @@ impl<B: Backend> DeferredFrees<B> {
         }
     }
 
-    /// Passes everything to a thread of the library, because no flush will come. `defer_cleanup` has ended with the
-    /// last handle, or was forgotten.
+    /// Passes everything to a thread of the library, because no flush will come. `defer_cleanup` has ended with the last handle, or was
+    /// forgotten; that of all devices may be in force, and holds up no thread of the library's.
     pub fn abandon(&self, core: &Arc<DeviceCore<B>>) {
         // They refer to the device, which is to end.
         core.foreign_timelines.forget();
@@ -311,8 +315,8 @@ impl<B: Backend> DeferredFrees<B> {
         if self.queue.lock().is_empty() && !holds_memory {
             return;
         }
-        // Release: with `is_deferred`; no guard is left that counts.
-        self.deferred.store(0, Ordering::Release);
+        // Release: with `is_deferred`.
+        self.is_closed.store(true, Ordering::Release);
         let last = core.clone();
         // Resources of the user's run here as they do on threads of the system's.
         let thread = std::thread::Builder::new().name("gpumem frees".to_owned());
@@ -321,9 +325,9 @@ impl<B: Backend> DeferredFrees<B> {
             let _in_driver = DriverUse::new();
             if last.check("flush").is_ok() {
                 last.deferred_frees.flush_all(&last);
-                // Pools leave their pieces in the queue.
+                // Pools leave their pieces in the queue, and these may be pieces of the device's own pools.
                 last.memory.drop_foreign();
-                last.deferred_frees.flush(&last);
+                last.deferred_frees.flush_all(&last);
             }
             // The device ends here if this was its last use.
             drop(last);
