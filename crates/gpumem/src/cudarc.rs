@@ -36,8 +36,8 @@ pub use ::cudarc;
 ///
 /// # Errors
 /// Returns [`Place`](crate::DescriptorError::Place) for memory of another device,
-/// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory of a context that is not the primary one, and the driver's error, also
-/// one that cudarc has stored. The slice is freed then.
+/// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory of a context that is not the primary one, what
+/// [`Device::synchronize`] returns, and an error that cudarc has stored. The slice is freed then.
 pub fn from_cudarc<T: Element, B: Backend>(
     device: &Device<B>,
     mut slice: CudaSlice<T>,
@@ -47,7 +47,8 @@ pub fn from_cudarc<T: Element, B: Backend>(
     device.with_current(|| {
         let stream = slice.stream().clone();
         check_context(OPERATION, stream.context())?;
-        stream.context().synchronize().map_err(|error| failed(OPERATION, error))?;
+        // The device's wait, and not cudarc's: it is refused in callbacks and beside captures.
+        device.synchronize().map_err(|error| error.in_operation(OPERATION))?;
         let (address, order) = slice.device_ptr_mut(&stream);
         drop(order);
         let descriptor = CudaArrayInterface {

@@ -19,8 +19,11 @@ fn weighted(x: f32, y: u8) -> f16 {
     f16::from_f32(x * f32::from(y))
 }
 
-/// Whether the compiler takes the kernel; `None` if it is not installed.
+/// Whether the compiler takes the kernel; `None` if it is not installed. NVRTC may also be the library in `GPUMEM_NVRTC`, as in the tests
+/// of kernels.
 fn compiles<B: Backend, P: Parameters>(kernel: &KernelDef<P>, architecture: &str) -> Option<()> {
+    let named = std::env::var_os("GPUMEM_NVRTC").map(std::path::PathBuf::from);
+    gpumem_cuda::add_compiler_folders(named.iter().filter_map(|file| file.parent()).map(Into::into));
     match kernel.compile_with::<B>(architecture) {
         Ok(image) => {
             assert!(!image.is_empty());
