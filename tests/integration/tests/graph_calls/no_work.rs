@@ -45,7 +45,7 @@ pub(crate) const NO_WORK: &[(&str, &str)] = &[
     (
         "KernelDef",
         "bounds_checks compile compile_with compiler_flag constant_bytes contract entry fatbin host_body host_form host_loop \
-         image name new portable_text ptx race_checks sealed shared_bytes shown_as source source_text unsealed",
+         image launch_bounds name new portable_text ptx race_checks sealed shared_bytes shown_as source source_text unsealed",
     ),
     ("UntypedKernelDef", "bounds_checks compiler_flag contract host_body new portable_text source"),
     ("UntypedArguments", "new slice slice_mut value varying view view_mut"),
