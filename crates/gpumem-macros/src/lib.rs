@@ -96,8 +96,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a function one that kernels call.
 ///
 /// It stays an ordinary function of the host, where an index past the end of an array is a panic. A kernel's source for GPUs has
-/// it too, once for each set of types that it is called with. It has no ids, barriers and waves: the kernel passes values. Arrays are passed by their names: a
-/// parameter `image: View<f32, 2>` is a `&View<f32, 2>` for callers on the host.
+/// it too, once for each set of types that it is called with. It has no ids, barriers and waves: the kernel passes values.
+/// Arrays are passed by their names: a parameter `image: View<f32, 2>` is a `&View<f32, 2>` for callers on the host.
 ///
 /// ```
 /// use gpumem::{Device, kernel::{config_for_items, prelude::*}};
@@ -142,8 +142,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Lets kernels use a structure or an enum of the user.
 ///
 /// A structure has `#[repr(C)]`, fields that are elements of arrays, and no padding. It becomes an element of arrays: the derive
-/// implements `bytemuck::Pod` and `Zeroable`, which are not derived beside it. A kernel reads and writes its fields one by one: `particles[i].mass = 1.0`. As a parameter it is
-/// a `Value<Particle>`.
+/// implements `bytemuck::Pod` and `Zeroable`, which are not derived beside it. A kernel reads and writes its fields one by one:
+/// `particles[i].mass = 1.0`. As a parameter it is a `Value<Particle>`.
 ///
 /// An enum has no fields, `#[repr(u32)]` or another number, and `#[derive(PartialEq)]`. A kernel compares it, and takes it apart with
 /// `match`. A record has no `Deref`.

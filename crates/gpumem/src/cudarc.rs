@@ -73,11 +73,9 @@ fn check_context(operation: &'static str, context: &CudaContext) -> Result<()> {
         let why = "cudarc's context is not the device's primary one";
         return Err(Error::new("cuda", operation, ErrorKind::InvalidArgument { why }));
     }
-    context.check_err().map_err(|error| failed(operation, error))
-}
-
-fn failed(operation: &'static str, error: DriverError) -> Error {
-    Error::new("cuda", operation, ErrorKind::Driver { code: error.0 as i32, name: "an error of cudarc's" })
+    context.check_err().map_err(|DriverError(code)| {
+        Error::new("cuda", operation, ErrorKind::Driver { code: code as i32, name: "an error of cudarc's" })
+    })
 }
 
 /// Lends a packed array for reading, while `body` enqueues work.

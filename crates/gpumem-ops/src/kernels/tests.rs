@@ -216,6 +216,8 @@ fn a_function_of_the_callers_keeps_its_checks() {
     let own = super::reduce::<f32, f32, f32, Own, plus<f32>>();
     let theirs = super::reduce::<f32, u8, f32, Theirs, plus<f32>>();
     let in_first = super::reduce::<f32, f32, f32, InFirst, plus<f32>>();
-    let settings = [format!("{own:?}"), format!("{theirs:?}"), format!("{in_first:?}")];
-    assert_eq!(settings.map(|settings| settings.contains("bounds: Functions")), [false, true, true]);
+    let mapped = super::zip_map::<f32, u8, f16, weighted>();
+    let settings =
+        [format!("{own:?}"), format!("{theirs:?}"), format!("{in_first:?}"), format!("{mapped:?}")];
+    assert_eq!(settings.map(|settings| settings.contains("bounds: Functions")), [false, true, true, true]);
 }
