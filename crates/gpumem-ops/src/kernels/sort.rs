@@ -19,15 +19,16 @@ where
     let parts = shared::<u32>([272]);
     let lane = local_id(0);
     let own = lane + lane / 16;
-    let first = group_id(0) * 4096 + lane * 16;
+    let first = group_id(0) * 4096 + lane;
     for digit in 0..16 {
         columns[digit * 272 + own] = 0;
     }
+    // Without branches, so that the elements are on their way together: past the end, the last one is read and not counted.
+    let last = x.len() - 1;
     for j in 0..16 {
-        if first + j < x.len() {
-            let digit = Digit(x[first + j], (shift, length, inner)) as usize;
-            columns[digit * 272 + own] += 1;
-        }
+        let at = first + j * 256;
+        let digit = Digit(x[if at < last { at } else { last }], (shift, length, inner)) as usize;
+        columns[digit * 272 + own] += (at <= last) as u32;
     }
     barrier(Local);
     let mut sum = 0u32;
@@ -47,6 +48,8 @@ where
 
 /// Moves elements to their places by one digit, for groups as those of [`count_digits`]. `before` has the sums of all counts before
 /// each. Unless `places_out` is empty, the places of the elements move with them, from `places`, which is empty at first.
+///
+/// A group sorts its tile in shared memory, so that neighbours in `out` are written by neighbours.
 // SAFETY: as for `count_digits`; the elements of all lanes and groups have different places, below their number. That rests on `x` being
 // as it was when its digits were counted: it is memory that nothing else writes meanwhile.
 #[kernel(unsafe, unchecked, crate = crate)]
@@ -63,29 +66,41 @@ pub(crate) fn move_by_digit<T, Digit>(
     T: Element + DeviceType,
     Digit: BinaryFunction<T, (u32, u64, u64), Output = u32> + 'static,
 {
-    let columns = shared::<u32>([4352]);
+    // The elements as they are in memory, with one place between 16, as between the columns.
+    let tile = shared::<T>([4352]);
+    // First the counts of each digit and lane, then the elements in order: the digit, and in the lower 12 bits where it is in the tile.
+    let columns = shared::<u16>([4352]);
     let parts = shared::<u32>([272]);
+    // Where the elements of each digit begin in the tile, then how many they are; and where they begin in `out`.
+    let starts = shared::<u32>([32]);
+    let bases = shared::<u64>([16]);
     let lane = local_id(0);
     let own = lane + lane / 16;
-    let first = group_id(0) * 4096 + lane * 16;
-    for digit in 0..16 {
-        columns[digit * 272 + own] = 0;
-    }
+    let first = group_id(0) * 4096;
+    // As in `count_digits`, past the end.
+    let last = x.len() - 1;
     for j in 0..16 {
-        if first + j < x.len() {
-            let digit = Digit(x[first + j], (shift, length, inner)) as usize;
-            columns[digit * 272 + own] += 1;
-        }
+        let at = j * 256 + lane;
+        tile[at + at / 16] = x[if first + at < last { first + at } else { last }];
+    }
+    for j in 0..17 {
+        columns[j * 256 + lane] = 0;
     }
     barrier(Local);
-    // Each lane scans 16 columns of one digit, one lane the sums of all columns of a digit.
-    let mut sum = 0u32;
+    let mut digits = local::<u32>([16]);
+    for j in 0..16 {
+        digits[j] = Digit(tile[lane * 17 + j], (shift, length, inner));
+        columns[digits[j] as usize * 272 + own] += (first + lane * 16 + j <= last) as u16;
+    }
+    barrier(Local);
+    // Each lane scans 16 columns of one digit, one lane the sums of all columns of a digit, and those of all digits before it.
+    let mut sum = 0u16;
     for j in 0..16 {
         let count = columns[lane * 17 + j];
         columns[lane * 17 + j] = sum;
         sum += count;
     }
-    parts[own] = sum;
+    parts[own] = sum as u32;
     barrier(Local);
     if lane < 16 {
         let mut all = 0u32;
@@ -94,18 +109,43 @@ pub(crate) fn move_by_digit<T, Digit>(
             parts[lane * 17 + j] = all;
             all += part;
         }
+        starts[16 + lane] = all;
+        bases[lane] = before[lane * groups(0) + group_id(0)];
+    }
+    barrier(Local);
+    if lane < 16 {
+        let mut start = 0u32;
+        for digit in 0..lane {
+            start += starts[16 + digit];
+        }
+        starts[lane] = start;
     }
     barrier(Local);
     for j in 0..16 {
-        if first + j < x.len() {
-            let value = x[first + j];
-            let digit = Digit(value, (shift, length, inner)) as usize;
-            let rank = parts[digit * 17 + lane / 16] + columns[digit * 272 + own];
-            columns[digit * 272 + own] += 1;
-            let to = before[digit * groups(0) + group_id(0)] as usize + rank as usize;
+        let at = lane * 16 + j;
+        let (digit, is_there) = (digits[j] as usize, (first + at <= last) as u32);
+        let column = digit * 272 + own;
+        let rank = starts[digit] + parts[digit * 17 + lane / 16] + columns[column] as u32;
+        columns[column] += is_there as u16;
+        digits[j] = (is_there << 31) | (rank << 16) | (digits[j] << 12) | at as u32;
+    }
+    barrier(Local);
+    for j in 0..16 {
+        if digits[j] >> 31 == 1 {
+            columns[((digits[j] >> 16) & 4095) as usize] = digits[j] as u16;
+        }
+    }
+    barrier(Local);
+    for j in 0..16 {
+        let rank = j * 256 + lane;
+        let digit = (columns[rank] >> 12) as usize;
+        let at = (columns[rank] & 4095) as usize;
+        let to = bases[digit] as usize + rank - starts[digit] as usize;
+        let value = tile[at + at / 16];
+        if first + rank <= last {
             out[to] = value;
             if !places_out.is_empty() {
-                places_out[to] = if places.is_empty() { (first + j) as u64 } else { places[first + j] };
+                places_out[to] = if places.is_empty() { (first + at) as u64 } else { places[first + at] };
             }
         }
     }
