@@ -9,7 +9,7 @@ use crate::{Failure, SubmissionId, process::PerProcess};
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    fmt, iter,
+    fmt,
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -56,16 +56,18 @@ pub struct PoisonTable {
 /// By the address of the first byte. No two entries overlap.
 type Ranges = BTreeMap<u64, Entry>;
 
+/// By the owner. Foreign memory may have several owners at once: the end of one takes no entry of another's.
+type Owners = BTreeMap<u64, Ranges>;
+
 struct Entries {
-    owned: BTreeMap<u64, Ranges>,
+    owned: Owners,
     /// Those of foreign memory, which concern every owner.
-    foreign: Ranges,
+    foreign: Owners,
 }
 
 #[derive(Clone)]
 struct Entry {
     end: u64,
-    owner: u64,
     failure: Arc<Failure>,
 }
 
@@ -95,7 +97,7 @@ impl PoisonTable {
     /// Notes that the bytes of a use were to be written by work that failed.
     ///
     /// # Safety
-    /// The bytes of the use belong to its owner. Their entry replaces those that the owner, or any owner of foreign memory, has for them.
+    /// The bytes of the use belong to its owner. Their entry replaces those that the owner has for them.
     #[cold]
     pub unsafe fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
         let range = used.range();
@@ -103,12 +105,10 @@ impl PoisonTable {
             return;
         }
         let mut entries = self.lock();
-        let ranges = match used.is_foreign {
-            true => &mut entries.foreign,
-            false => entries.owned.entry(used.owner).or_default(),
-        };
-        cut(ranges, &range, |_| true);
-        ranges.insert(range.start, Entry { end: range.end, owner: used.owner, failure: failure.clone() });
+        let owners = if used.is_foreign { &mut entries.foreign } else { &mut entries.owned };
+        let ranges = owners.entry(used.owner).or_default();
+        cut(ranges, &range);
+        ranges.insert(range.start, Entry { end: range.end, failure: failure.clone() });
         self.is_any.store(true, Ordering::Relaxed);
     }
 
@@ -131,7 +131,7 @@ impl PoisonTable {
     /// The host writes all of these bytes next, or nothing reads the allocation again.
     #[cold]
     pub unsafe fn forget(&self, owner: u64, range: &Range<u64>) {
-        self.remove(range, |entry| entry.owner == owner);
+        self.remove(range, |of| of == owner);
     }
 
     /// Finds the first bytes of a use that failed work was to write, and that work.
@@ -143,11 +143,11 @@ impl PoisonTable {
             self.is_any.store(false, Ordering::Relaxed);
             return None;
         }
-        let owners = match used.is_foreign {
+        let owned = match used.is_foreign {
             true => entries.owned.range(..),
             false => entries.owned.range(used.owner..=used.owner),
         };
-        let found = iter::once(&entries.foreign).chain(owners.map(|(_, ranges)| ranges)).flat_map(|ranges| {
+        let found = entries.foreign.iter().chain(owned).flat_map(|(_, ranges)| {
             let before = ranges.range(..range.start).next_back();
             before.into_iter().chain(ranges.range(range.start..range.end.max(range.start)))
         });
@@ -160,10 +160,8 @@ impl PoisonTable {
 
     /// Number of entries, for tests.
     pub fn len(&self) -> usize {
-        let count = |entries: MutexGuard<'_, Entries>| {
-            entries.foreign.len() + entries.owned.values().map(Ranges::len).sum::<usize>()
-        };
-        count(self.lock())
+        let entries = self.lock();
+        entries.foreign.values().chain(entries.owned.values()).map(Ranges::len).sum()
     }
 
     /// Whether there are no entries.
@@ -171,14 +169,17 @@ impl PoisonTable {
         self.len() == 0
     }
 
-    fn remove(&self, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
+    fn remove(&self, range: &Range<u64>, concerns: impl Fn(u64) -> bool) {
         let mut entries = self.lock();
         let Entries { owned, foreign } = &mut *entries;
-        cut(foreign, range, &concerns);
-        owned.retain(|_, ranges| {
-            cut(ranges, range, &concerns);
-            !ranges.is_empty()
-        });
+        for owners in [owned, foreign] {
+            owners.retain(|owner, ranges| {
+                if concerns(*owner) {
+                    cut(ranges, range);
+                }
+                !ranges.is_empty()
+            });
+        }
         if entries.is_empty() {
             self.is_any.store(false, Ordering::Relaxed);
         }
@@ -202,14 +203,14 @@ impl fmt::Debug for PoisonTable {
 }
 
 /// Removes the range from the entries that overlap it; their bytes outside the range stay.
-fn cut(entries: &mut Ranges, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
+fn cut(entries: &mut Ranges, range: &Range<u64>) {
     if range.is_empty() {
         return;
     }
     let first = entries.range(..range.start).next_back().map_or(range.start, |(start, _)| *start);
     let overlapping = entries.range(first..range.end);
     let found: Vec<(u64, Entry)> = overlapping
-        .filter(|(_, entry)| entry.end > range.start && concerns(entry))
+        .filter(|(_, entry)| entry.end > range.start)
         .map(|(start, entry)| (*start, entry.clone()))
         .collect();
     for (start, entry) in found {
@@ -359,6 +360,10 @@ mod tests {
         poison(&table, &foreign, &failure("d"));
         assert_eq!(found(&table, &used(2, 245..246)), Some((245..246, "d".into())));
         assert_eq!(found(&table, &used(7, 0..300)), Some((240..260, "d".into())));
+        let other = MemoryUse { owner: 8, ..foreign };
+        poison(&table, &other, &failure("e"));
+        forget(&table, 8, &(0..300));
+        assert_eq!(found(&table, &foreign), Some((240..260, "d".into())), "one of two owners has ended");
         forget(&table, 2, &(0..300));
         forget(&table, 9, &(0..300));
         assert!(!table.is_any());
@@ -372,12 +377,14 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
+        let is_foreign = |owner: u64| owner > 2;
+        let use_of = |owner, range| MemoryUse { is_foreign: is_foreign(owner), ..used(owner, range) };
         for step in 0..if cfg!(miri) { 10 } else { 5000 } {
             let start = random(60);
-            let (range, owner) = (start..start + random(12), 1 + random(3));
+            let (range, owner) = (start..start + random(12), 1 + random(4));
             match random(3) {
                 0 => {
-                    poison(&table, &used(owner, range.clone()), &failure(&step.to_string()));
+                    poison(&table, &use_of(owner, range.clone()), &failure(&step.to_string()));
                     model.extend(range.map(|byte| ((owner, byte), step.to_string())));
                 }
                 1 => {
@@ -392,9 +399,12 @@ mod tests {
             assert_eq!(table.is_any(), !model.is_empty());
             // Interpreted, looking at each byte takes minutes.
             for byte in (0..80).step_by(if cfg!(miri) { 13 } else { 1 }) {
-                for owner in 1..4 {
-                    let found = found(&table, &used(owner, byte..byte + 1));
-                    assert_eq!(found.map(|(_, work)| work).as_ref(), model.get(&(owner, byte)));
+                for owner in 1..5 {
+                    let found = found(&table, &use_of(owner, byte..byte + 1));
+                    let concerns = |of: &u64| is_foreign(*of) || is_foreign(owner) || *of == owner;
+                    let mut owners = [3, 4, 1, 2].into_iter().filter(concerns);
+                    let expected = owners.find_map(|of| model.get(&(of, byte)));
+                    assert_eq!(found.map(|(_, work)| work).as_ref(), expected);
                 }
             }
         }

@@ -283,7 +283,12 @@ fn a_child_of_a_quiet_process_may_open_a_device() {
     if std::env::var_os("GPUMEM_TEST_SUBPROCESS").is_some() {
         let device = Device::open("host").unwrap();
         Things::new(&device).use_all().unwrap();
-        in_a_child(a_device_of_its_own_works);
+        let tensor = Things::new(&device).array.lend_to_host().unwrap().into_dlpack().unwrap();
+        in_a_child(|| {
+            a_device_of_its_own_works()?;
+            let own = Device::open("host").map_err(|_| "open")?;
+            check(is_forked(own.from_dlpack::<u32, Ix1>(tensor, None)), "a tensor of the parent")
+        });
         return;
     }
     let program = std::env::current_exe().unwrap();

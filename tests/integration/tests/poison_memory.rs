@@ -9,7 +9,7 @@ use gpumem_core::{Backend, POISONED};
 use gpumem_host::HostOptions;
 use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
 use gpumem_runtime::{Device, Layout, Order};
-use ndarray::{Array1, Ix1};
+use ndarray::{Array1, Array2, Ix1, s};
 use std::sync::mpsc::{Sender, channel};
 
 type One = (SliceMut<u32>,);
@@ -83,6 +83,39 @@ fn memory_goes_back<B: Backend>(device: &Device<B>, seed: u64) {
     let _ = device.take_errors();
 }
 
+/// Scopes borrow the elements of their arrays, and not what lies between them.
+fn neighbours_keep_their_poison<B: Backend>(device: &Device<B>) {
+    let (bad, stream) = (bad(device), device.stream().unwrap());
+    let once = config_for_items([1, 1, 1], [1, 1, 1]);
+    let mut rows = Array2::from_elem((3, LEN), 1u32);
+    let (even, odd) = rows.multi_slice_mut((s![..;2, ..], s![1, ..]));
+    let told = device.mapped([odd], |locked| {
+        bad.launch(&stream, &once, (&mut locked[0].device_view_mut(),)).unwrap();
+        let _ = stream.synchronize();
+        assert!(locked[0].view().is_err());
+        // Its rows lie around the other.
+        device.pinned([even], |_| ()).unwrap();
+        assert!(locked[0].view().is_err(), "the other scope has written none of these elements");
+    });
+    assert!(told.is_err());
+    assert!(!POISONED.is_any());
+    // The other way round: what fails in the gaps is not this scope's.
+    let (even, odd) = rows.multi_slice_mut((s![..;2, ..], s![1, ..]));
+    device
+        .mapped([even], |_| {
+            let told = device.mapped([odd], |locked| {
+                bad.launch(&stream, &once, (&mut locked[0].device_view_mut(),)).unwrap();
+                let _ = stream.synchronize();
+            });
+            assert!(told.is_err());
+        })
+        .unwrap();
+    assert!(!POISONED.is_any());
+    let _ = device.synchronize();
+    let _ = device.take_errors();
+}
+
+// One test: the process has one table.
 #[test]
 fn returned_memory_is_ordinary_again() {
     for seed in 0..10 {
@@ -90,5 +123,7 @@ fn returned_memory_is_ordinary_again() {
         memory_goes_back(&host(options()).0, seed);
         memory_goes_back(&host(HostOptions::new()).0, seed);
         memory_goes_back(&double(options()).0, seed);
+        neighbours_keep_their_poison(&host(options()).0);
+        neighbours_keep_their_poison(&double(options()).0);
     }
 }

@@ -65,4 +65,4 @@ pub use single_block::StagedBytes;
 pub use state::Progress;
 pub(crate) use state::ProgressFn;
 pub use torn::abort;
-pub(crate) use torn::{check_release, note_torn};
+pub(crate) use torn::{check_elements_written, check_release, note_returned, note_torn};

@@ -5,7 +5,7 @@ use super::{ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
 use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, Space, process::stay_while_exiting};
 use gpumem_memory::track::{DeviceContext, Timeline};
-use std::sync::Arc;
+use std::{convert::Infallible, ops::Range, sync::Arc};
 
 /// [`Timeline::note_torn`], for the destination of a transfer.
 #[cold]
@@ -73,22 +73,58 @@ pub(super) fn note_copied<B: Backend>(
 
 #[cold]
 fn clear<B: Backend>(destination: ArrayRef<'_, B>) {
-    let ArrayRef { memory, layout } = destination;
-    let Ok(nest) = CopyNest::new(layout, layout) else { return };
+    let _ = each_run(destination, |run| {
+        // SAFETY: the transfer has written every element of the place.
+        unsafe { POISONED.clear(&run) };
+        Ok::<_, Infallible>(())
+    });
+}
+
+/// Notes that the elements of a place are the caller's own, who sees them as they are: not the gaps between them, which may be
+/// another's.
+pub(crate) fn note_returned<B: Backend>(place: ArrayRef<'_, B>) {
+    if POISONED.is_any() {
+        clear(place);
+        place.memory.forget_poison();
+    }
+}
+
+/// Checks as [`check_written`](gpumem_memory::track::Tracked::check_written) does, looking at the elements alone and not at the gaps between
+/// them.
+pub(crate) fn check_elements_written<B: Backend>(
+    operation: &'static str,
+    place: ArrayRef<'_, B>,
+) -> Result<()> {
+    // What was aborted is poisoned by this, before the table is looked at.
+    place.memory.check_written(operation, &(0..0))?;
+    if !POISONED.is_any() {
+        return Ok(());
+    }
+    let base = place.memory.address();
+    each_run(place, |run| {
+        place.memory.check_written(operation, &((run.start - base) as usize..(run.end - base) as usize))
+    })
+}
+
+/// Calls `found` with the addresses of the elements, those of neighbours in one piece, until it fails.
+fn each_run<B: Backend, E>(
+    place: ArrayRef<'_, B>,
+    mut found: impl FnMut(Range<u64>) -> Result<(), E>,
+) -> Result<(), E> {
+    let ArrayRef { memory, layout } = place;
+    let Ok(nest) = CopyNest::new(layout, layout) else { return Ok(()) };
     if nest.len == 0 || nest.item == 0 {
-        return;
+        return Ok(());
     }
     let base = (memory.address(), Space::Host);
-    let _ = RegionLoop::new(&nest).run(base, base, |region| {
+    RegionLoop::new(&nest).run(base, base, |region| {
         let [row_pitch, slice_pitch] = region.destination.pitch;
-        for (slice, row) in (0..region.slices).flat_map(|slice| (0..region.rows).map(move |row| (slice, row)))
-        {
+        let mut rows = (0..region.slices).flat_map(|slice| (0..region.rows).map(move |row| (slice, row)));
+        rows.try_for_each(|(slice, row)| {
             let start = region.destination.address + (slice * slice_pitch + row * row_pitch) as u64;
-            // SAFETY: the transfer has written every element of the place.
-            unsafe { POISONED.clear(&(start..start + region.bytes as u64)) };
-        }
-        Ok::<_, std::convert::Infallible>(())
-    });
+            found(start..start + region.bytes as u64)
+        })
+    })
 }
 
 /// Checks that the uses of memory can be waited for which is to go back to its owner. While the process ends they cannot, and other

@@ -82,14 +82,6 @@ impl<B: Backend> Tracked<B> {
         POISONED.is_any() && POISONED.find(&self.used(extent, false)).is_some()
     }
 
-    /// Clears the poison of the bytes, for all allocations: they belong to the caller again, who sees them as they are.
-    pub fn forget_poison_of_all(&self) {
-        if POISONED.is_any() {
-            // SAFETY: the bytes are the caller's own, and have been written.
-            unsafe { POISONED.clear(&self.used(&(0..self.len), false).range()) };
-        }
-    }
-
     /// Notes that nothing reads what the memory holds: each use writes first what it reads.
     #[inline]
     pub fn forget_contents(&self) {

@@ -4,7 +4,7 @@ use super::{HostArray, HostKind, Registered};
 use crate::{
     Device, Layout,
     device::{Allocation, AllocationRef},
-    transfer,
+    transfer::{self, ArrayRef},
 };
 use gpumem_core::{Backend, Element, ErrorKind, MemoryKind, RegisterOptions, Result};
 use gpumem_memory::{memory::DeviceCore, memory::PagePin};
@@ -23,8 +23,8 @@ pub struct PinScope<B: Backend> {
     held: Mutex<Vec<HeldPin<B>>>,
 }
 
-/// Memory of the caller, and its lock, unless it is not the host's.
-type HeldPin<B> = (AllocationRef<B>, Option<PagePin>);
+/// Memory of the caller; its lock and where its elements lie, unless it is not the host's.
+type HeldPin<B> = (AllocationRef<B>, Option<(PagePin, Layout)>);
 
 impl<B: Backend> PinScope<B> {
     /// Keeps foreign memory that is borrowed as long as this set lives: it is waited for with the others.
@@ -82,10 +82,10 @@ impl<B: Backend> PinScope<B> {
         };
         let kind = MemoryKind::Registered(options);
         let memory = Allocation::borrowed(device, address, host, extent.len(), kind, lock.boundaries.clone());
-        // The caller has the only borrow, and has read or written the elements.
-        memory.forget_poison_of_all();
+        // The caller has the only borrow, and has read or written the elements. The gaps may be part of another scope's array.
+        transfer::note_returned(ArrayRef { memory: &memory, layout: &layout });
         self.core.host_memory.fetch_add(1, Ordering::AcqRel);
-        self.held.lock().push((memory.clone(), Some(lock)));
+        self.held.lock().push((memory.clone(), Some((lock, layout.clone()))));
         HostArray::over(operation, memory, layout)
     }
 
@@ -104,19 +104,24 @@ impl<B: Backend> PinScope<B> {
                 transfer::abort("page-locked scope", wait_outcome.result);
             }
             // Taken out only now: a wait that unwinds is made once more, by the drop.
-            let lock = self.held.lock().pop().and_then(|(_, lock)| lock);
-            let is_locked = lock.is_some();
-            if let Some(lock) = lock {
-                // SAFETY: its uses are over (above).
-                unsafe { self.core.pages.unlock(&self.core, lock) };
-                self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
-            }
+            let own = self.held.lock().pop().and_then(|(_, own)| own);
             // A caller may have ignored an earlier error, and accesses the memory itself from here on.
-            let written = memory.check_written("page-locked scope", &(0..memory.len()));
-            match is_locked {
-                true => memory.forget_poison_of_all(),
-                false => memory.forget_poison(),
-            }
+            let written = match own {
+                Some((lock, layout)) => {
+                    // SAFETY: its uses are over (above).
+                    unsafe { self.core.pages.unlock(&self.core, lock) };
+                    self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
+                    let place = ArrayRef { memory: &memory, layout: &layout };
+                    let written = transfer::check_elements_written("page-locked scope", place);
+                    transfer::note_returned(place);
+                    written
+                }
+                None => {
+                    let written = memory.check_written("page-locked scope", &(0..memory.len()));
+                    memory.forget_poison();
+                    written
+                }
+            };
             result = result.and(wait_outcome.result).and(written);
         }
         result

@@ -27,8 +27,8 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// Returns [`Descriptor`](gpumem_core::ErrorKind::Descriptor) or [`Layout`](gpumem_core::ErrorKind::Layout) for a
     /// tensor that cannot be taken, with the reason: another element type or rank, an unknown version, memory of
-    /// somewhere else. Returns [`Stale`](gpumem_core::ErrorKind::Stale) for one that an array of before a reset was lent as. The tensor
-    /// is deleted then.
+    /// somewhere else. Returns [`Stale`](gpumem_core::ErrorKind::Stale) for one that an array of before a reset was lent as, and
+    /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) for one of the process that this one was forked from. The tensor is deleted then.
     pub fn from_dlpack<T: Element, D: Dimension>(
         &self,
         tensor: DlpackTensor,
@@ -37,6 +37,10 @@ impl<B: Backend> Device<B> {
         const OPERATION: &str = "from_dlpack";
         let fail = |kind: ErrorKind| self.core().error(OPERATION, kind);
         self.core().check(OPERATION)?;
+        if tensor.is_of_parent() {
+            // The table of the library's own memory is the parent's, so that its arrays would have a second owner here.
+            return Err(fail(ErrorKind::ForkedChild));
+        }
         if own::OwnTensor::is_stale(tensor.context()) {
             return Err(fail(ErrorKind::Stale { what: "tensor" }));
         }

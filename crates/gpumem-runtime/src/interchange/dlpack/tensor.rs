@@ -2,12 +2,18 @@
 
 use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY};
 use crate::foreign::ForeignElements;
-use gpumem_core::{DescriptorError, DlpackDevice, Element, ElementType, ErrorKind, LayoutError};
+use gpumem_core::{
+    DescriptorError, DlpackDevice, Element, ElementType, ErrorKind, LayoutError, process::ProcessGuard,
+};
 use smallvec::SmallVec;
 use std::{fmt, mem, ptr::NonNull};
 
 /// An owned DLPack tensor: in the form since version 1.0, or in the older one. Dropping it calls its deleter, once.
-pub struct DlpackTensor(Form);
+pub struct DlpackTensor {
+    form: Form,
+    /// Its memory and its deleter are those of that process.
+    origin: ProcessGuard,
+}
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -33,7 +39,7 @@ impl DlpackTensor {
     /// * It describes memory that stays valid, with initialised elements, until its deleter is called.
     /// * Unless it says that it may only be read, safe code cannot read or write the elements by any other object meanwhile.
     pub unsafe fn from_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
-        Self(Form::Versioned(tensor))
+        Self { form: Form::Versioned(tensor), origin: ProcessGuard::current() }
     }
 
     /// As [`from_versioned`](Self::from_versioned), for the form before version 1.0, which knows no read-only tensors.
@@ -41,7 +47,7 @@ impl DlpackTensor {
     /// # Safety
     /// As for [`from_versioned`](Self::from_versioned).
     pub unsafe fn from_unversioned(tensor: NonNull<DLManagedTensor>) -> Self {
-        Self(Form::Unversioned(tensor))
+        Self { form: Form::Unversioned(tensor), origin: ProcessGuard::current() }
     }
 
     /// Passes the tensor to a consumer, which calls its deleter: a tensor of the form since version 1.0.
@@ -49,7 +55,7 @@ impl DlpackTensor {
     /// # Errors
     /// Returns the tensor if it has the older form.
     pub fn into_versioned(self) -> Result<NonNull<DLManagedTensorVersioned>, Self> {
-        match self.0 {
+        match self.form {
             Form::Versioned(tensor) => {
                 mem::forget(self);
                 Ok(tensor)
@@ -63,7 +69,7 @@ impl DlpackTensor {
     /// # Errors
     /// Returns the tensor if it has the newer form.
     pub fn into_unversioned(self) -> Result<NonNull<DLManagedTensor>, Self> {
-        match self.0 {
+        match self.form {
             Form::Unversioned(tensor) => {
                 mem::forget(self);
                 Ok(tensor)
@@ -74,12 +80,17 @@ impl DlpackTensor {
 
     /// Whether the tensor has the form since version 1.0.
     pub fn is_versioned(&self) -> bool {
-        matches!(self.0, Form::Versioned(_))
+        matches!(self.form, Form::Versioned(_))
+    }
+
+    /// Whether it was taken over or made before this process was forked.
+    pub(super) fn is_of_parent(&self) -> bool {
+        self.origin.is_forked()
     }
 
     /// The address of the producer's own part, by which it knows the tensor.
     pub(super) fn context(&self) -> usize {
-        let context = match self.0 {
+        let context = match self.form {
             // SAFETY: this value owns the tensor, which is alive; the field is at the same place in every version.
             Form::Versioned(tensor) => unsafe { (*tensor.as_ptr()).manager_ctx },
             // SAFETY: as above.
@@ -90,7 +101,7 @@ impl DlpackTensor {
 
     /// The fields that later versions may change: all but the version, the deleter and the flags.
     fn tensor(&self) -> Result<&DLTensor, DescriptorError> {
-        match self.0 {
+        match self.form {
             // SAFETY: this value owns the tensor, which is alive; these fields are at the same place in every version.
             Form::Versioned(tensor) => match unsafe { (*tensor.as_ptr()).version } {
                 // SAFETY: of a version whose structure is known.
@@ -139,7 +150,7 @@ impl DlpackTensor {
 
     /// Whether the memory must not be written. The form before version 1.0 cannot say so.
     pub fn is_read_only(&self) -> bool {
-        match self.0 {
+        match self.form {
             // SAFETY: as in `tensor`.
             Form::Versioned(tensor) => unsafe { (*tensor.as_ptr()).flags & READ_ONLY != 0 },
             Form::Unversioned(_) => false,
@@ -188,7 +199,7 @@ impl Drop for DlpackTensor {
     fn drop(&mut self) {
         // SAFETY: this value owns the tensor, which is alive and dropped once.
         unsafe {
-            match self.0 {
+            match self.form {
                 Form::Versioned(tensor) => {
                     if let Some(delete) = (*tensor.as_ptr()).deleter {
                         delete(tensor.as_ptr());
