@@ -95,6 +95,16 @@ pub(crate) fn attach<R>(code: Code, run: impl for<'py> FnOnce(Python<'py>) -> R)
     })
 }
 
+/// Does what may wait, without Python's lock: a thread that Python knows may have it, and takes it only to give it up. `None` if Python
+/// has ended.
+pub(crate) fn without_lock<R: Send>(code: Code, run: impl FnOnce() -> R + Send) -> Option<R> {
+    // SAFETY: it may be called by any thread.
+    match unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
+        true => Some(run()),
+        false => attach(code, |py| py.detach(run)),
+    }
+}
+
 /// Hands an interrupt that has ended code of Python on to the program: its main thread may have run that code while it waited, and gets the
 /// signal again.
 pub(crate) fn interrupt_again(py: Python<'_>, error: &PyErr) {

@@ -54,9 +54,9 @@ pub(crate) struct Communicator {
     stream: gpumem::Stream,
 }
 
-fn made(own: Own) -> PyResult<Communicator> {
+fn made(py: Python<'_>, own: Own) -> PyResult<Communicator> {
     let (rank, size) = (own.rank(), own.size());
-    let stream = own.device().stream().map_err(raise)?;
+    let stream = stream::made(py, || own.device().stream())?;
     Ok(Communicator { own: Mutex::new(Some(Arc::new(own))), has_joined: Arc::default(), rank, size, stream })
 }
 
@@ -127,7 +127,7 @@ impl Communicator {
         let wait = may_wait("from_environment")?;
         look_in_packages(py)?;
         let joined = wait.while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
-        made(joined.map_err(raise)?)
+        made(py, joined.map_err(raise)?)
     }
 
     /// Where the library of collectives for GPUs ('nccl' or 'rccl') was found: its file and the version of NCCL's interface.
@@ -158,7 +158,7 @@ impl Communicator {
         let wait = may_wait("all")?;
         look_in_packages(py)?;
         let all = wait.while_interruptible(py, move || Own::all_with(&devices, &options))?;
-        all.map_err(raise)?.into_iter().map(made).collect()
+        all.map_err(raise)?.into_iter().map(|own| made(py, own)).collect()
     }
 
     /// The bytes of an identity for `join`. One rank makes it, and passes it to the others.
@@ -188,7 +188,7 @@ impl Communicator {
         look_in_packages(py)?;
         let id = CommunicatorId::from_bytes(id).map_err(raise)?;
         let joined = wait.while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
-        made(joined.map_err(raise)?)
+        made(py, joined.map_err(raise)?)
     }
 
     /// The number of this rank, from 0.
@@ -393,7 +393,7 @@ impl Communicator {
         // Its exchanges would come between operations that the program calls from here on.
         let part = may_wait("split")?.while_interruptible(py, move || split.split(colour, key));
         let part = part.inspect_err(|_| py.detach(|| own.abort()))?;
-        part.map_err(raise)?.map(made).transpose()
+        part.map_err(raise)?.map(|own| made(py, own)).transpose()
     }
 
     /// Fails all operations of all ranks that do not move bytes yet, and all later ones.

@@ -236,7 +236,7 @@ pub(crate) fn load<'py>(
     // Without a stream all is done on return, or failed.
     let (on, wait) = match stream {
         Some(stream) => (stream.0, None),
-        None => (device.stream().map_err(raise)?, Some(may_wait("load")?)),
+        None => (stream::made(py, || device.stream())?, Some(may_wait("load")?)),
     };
     let is_chosen = |info: &TensorInfo| is_chosen(info.name());
     let mut loaded = match progress.map(|function| Told::new(function, 0)) {

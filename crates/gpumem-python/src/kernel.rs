@@ -245,6 +245,11 @@ impl Kernel {
     /// The kernel of a device, for launches that are recorded and those on GPUs.
     fn of(&self, py: Python<'_>, device: &gpumem::Device) -> PyResult<UntypedKernel<AnyBackend>> {
         let device = &outside(device);
+        if let Some(function) = self.host.as_ref().filter(|_| is_host(device)) {
+            // Not kept: Python's collector would take its reference to the function for one from outside.
+            let function = body::copying_host_function(function.clone_ref(py).into(), self.parameters.clone());
+            return self.on_host(function).load(device).map_err(raise);
+        }
         let find = || {
             let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
             loaded.iter().find(|(own, _)| own == device).map(|(_, kernel)| kernel.clone())
@@ -252,14 +257,7 @@ impl Kernel {
         if let Some(kernel) = find() {
             return Ok(kernel);
         }
-        let kernel = match self.host.as_ref().filter(|_| is_host(device)) {
-            Some(function) => {
-                let function = body::copying_host_function(function.clone_ref(py).into(), self.parameters.clone());
-                self.on_host(function).load(device)
-            }
-            None => py.detach(|| self.declaration.load(device)),
-        };
-        let kernel = kernel.map_err(raise)?;
+        let kernel = py.detach(|| self.declaration.load(device)).map_err(raise)?;
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), kernel.clone()));
         Ok(kernel)
     }

@@ -5,7 +5,7 @@ use crate::{
     attach::{Code, attach},
     device,
     device_array::DeviceNDArray,
-    error::raise,
+    error::{raise, raise_descriptor},
     kept::Kept,
     pinned::{Held, HostNDArray, Memory},
     wait::may_wait,
@@ -166,32 +166,45 @@ impl AutoSynchronize {
     }
 }
 
+/// A stream that `make` makes, without Python's lock: before it does, frees that wait are carried out, and a driver's free may wait for
+/// work that needs another thread of Python.
+pub(crate) fn made(
+    py: Python<'_>,
+    make: impl FnOnce() -> gpumem::Result<gpumem::Stream> + Send,
+) -> PyResult<gpumem::Stream> {
+    py.detach(make).map_err(raise)
+}
+
 /// A new stream of a device, of the current one where none is named.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
-    device::given(device)?.stream().map(Stream).map_err(raise)
+pub(crate) fn stream(py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<Stream> {
+    let device = device::given(device)?;
+    made(py, || device.stream()).map(Stream)
 }
 
 /// The stream that calls without a stream use, of a device.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn default_stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
-    device::given(device)?.default_stream().map(Stream).map_err(raise)
+pub(crate) fn default_stream(py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<Stream> {
+    let device = device::given(device)?;
+    made(py, || device.default_stream()).map(Stream)
 }
 
 /// CUDA's legacy default stream of a device. Its implicit waits are not relied on.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn legacy_default_stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
-    device::given(device)?.legacy_stream().map(Stream).map_err(raise)
+pub(crate) fn legacy_default_stream(py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<Stream> {
+    let device = device::given(device)?;
+    made(py, || device.legacy_stream()).map(Stream)
 }
 
 /// CUDA's default stream of the calling thread. On another thread it is an error.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-pub(crate) fn per_thread_default_stream(device: Option<device::GivenDevice>) -> PyResult<Stream> {
-    device::given(device)?.per_thread_stream().map(Stream).map_err(raise)
+pub(crate) fn per_thread_default_stream(py: Python<'_>, device: Option<device::GivenDevice>) -> PyResult<Stream> {
+    let device = device::given(device)?;
+    made(py, || device.per_thread_stream()).map(Stream)
 }
 
 /// A stream of another library by its handle; 1 is CUDA's legacy default stream, 2 the calling thread's. It must outlive
@@ -199,18 +212,20 @@ pub(crate) fn per_thread_default_stream(device: Option<device::GivenDevice>) -> 
 #[pyfunction]
 #[pyo3(signature = (handle, owner=None, device=None))]
 pub(crate) fn external_stream(
+    py: Python<'_>,
     handle: i64,
     owner: Option<Py<PyAny>>,
     device: Option<device::GivenDevice>,
 ) -> PyResult<Stream> {
     let device = device::given(device)?;
-    let stream = match InterchangeStream::from_number(handle).map_err(crate::error::raise_descriptor)? {
+    let (handle, owner) = (InterchangeStream::from_number(handle).map_err(raise_descriptor)?, owner.map(Kept::from));
+    let stream = made(py, || match handle {
         InterchangeStream::Legacy => device.legacy_stream(),
         InterchangeStream::PerThread => device.per_thread_stream(),
         // SAFETY: Python has no way to promise it; the function's name warns its caller.
-        InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner.map(Kept::from)) },
-    };
-    stream.map(Stream).map_err(raise)
+        InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner) },
+    });
+    stream.map(Stream)
 }
 
 /// Calls `callback(stream, status, arg)` once everything enqueued so far is done.

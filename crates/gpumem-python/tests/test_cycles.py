@@ -40,6 +40,20 @@ def kernel(model):
     return gpumem.compile(SOURCE, host=model.step)
 
 
+def loaded(model):
+    own = kernel(model)
+    own.load("host")
+    gpumem.Device("host").flush()  # what the device has yet to unload
+    return own
+
+
+def recorded(model):
+    own = kernel(model)
+    gpumem.record(lambda stream, x: own[1, 1, stream](x), model.weights)
+    gpumem.Device("host").flush()
+    return own
+
+
 def launched(model):
     stream = gpumem.stream("host")
     launch = kernel(model)[1, 1, stream]
@@ -66,6 +80,8 @@ def of_several_groups(model):
     "make",
     [
         kernel,
+        loaded,
+        recorded,
         launched,
         gpumem.In,
         lambda model: gpumem.Out([model]),

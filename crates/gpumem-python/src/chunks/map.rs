@@ -13,7 +13,7 @@ use crate::{
     make,
     pinned::HostNDArray,
     recording::is_recorded,
-    stream::Stream,
+    stream::{self, Stream},
     wait::{MayWait, may_wait},
 };
 use gpumem::{Error, ErrorKind, NotRecorded};
@@ -48,9 +48,10 @@ pub(crate) fn map_chunks<'py>(
         return Err(raise(Error::new("", "map_chunks", ErrorKind::NotRecordable { what })));
     }
     let given = out.map(|out| Collected::over(out, &source, pieces.cut.total)).transpose()?;
-    let work = Stream(at.stream().map_err(raise)?);
+    let own_stream = || stream::made(py, || at.stream()).map(Stream);
+    let work = own_stream()?;
     let mut downloads =
-        Downloads { wait, stream: Stream(at.stream().map_err(raise)?), waiting: VecDeque::new(), to: given };
+        Downloads { wait, stream: own_stream()?, waiting: VecDeque::new(), to: given };
     let worked: PyResult<()> = (|| {
         while let Some((rows, piece)) = pieces.next(py)? {
             let made = function.call1((work.clone(), key(py, &rows), piece))?;

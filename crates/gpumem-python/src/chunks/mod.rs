@@ -6,10 +6,9 @@ use crate::{
     device::{self, GivenDevice},
     device_array::DeviceNDArray,
     dtype::Elements,
-    error::raise,
     kept::{Kept, Traverse},
     make,
-    stream::Stream,
+    stream::{self, Stream},
 };
 use pyo3::{
     PyTraverseError, PyVisit,
@@ -89,7 +88,7 @@ struct State {
 
 impl ChunkIter {
     fn new(source: &Bound<'_, PyAny>, cut: Cut, at: &gpumem::Device) -> PyResult<Self> {
-        let stream = Stream(at.stream().map_err(raise)?);
+        let stream = Stream(stream::made(source.py(), || at.stream())?);
         Ok(Self { source: source.clone().unbind().into(), cut, stream, state: Mutex::default() })
     }
 

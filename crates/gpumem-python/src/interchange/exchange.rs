@@ -4,10 +4,11 @@
 use super::{adopted, is_on, lend_on_default_stream};
 use crate::dtype::{each, with_type};
 use crate::{
-    attach::{Code, attach},
+    attach::{Code, without_lock},
     device,
     device_array::DeviceNDArray,
     error::raise,
+    tensor::deleted_without_lock,
     recording::is_recorded,
 };
 use gpumem::{
@@ -192,6 +193,7 @@ unsafe fn answer<T>(py: Python<'_>, result: PyResult<T>, place: *mut T) -> c_int
 }
 
 fn passed_on(tensor: DlpackTensor) -> PyResult<*mut Tensor> {
+    let tensor = deleted_without_lock(tensor);
     let tensor = tensor.into_versioned().map_err(|_| PyBufferError::new_err("a tensor of an older form"))?;
     Ok(tensor.as_ptr())
 }
@@ -254,16 +256,6 @@ unsafe extern "C" fn stream(device_type: i32, device_id: i32, place: *mut *mut c
     unsafe { answer(py, found(), place) }
 }
 
-/// Does what may wait, without Python's lock: a thread that Python knows may have it, and takes it only to give it up. `None` if Python
-/// has ended.
-fn without_lock<R: Send>(run: impl FnOnce() -> R + Send) -> Option<R> {
-    // SAFETY: it may be called by any thread.
-    match unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
-        true => Some(run()),
-        false => attach(Code::Allocation, |py| py.detach(run)),
-    }
-}
-
 /// The caller may have Python's lock, or another thread.
 unsafe extern "C" fn allocate(
     like: *const DLTensor,
@@ -322,7 +314,7 @@ unsafe fn new_like(like: &DLTensor) -> Result<*mut Tensor, String> {
         (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
     };
     drop(described);
-    let loan = without_lock(|| {
+    let loan = without_lock(Code::Allocation, || {
         let device = device_at(at).map_err(|_| "the device cannot be opened".to_owned())?;
         let spec = ArraySpec::new(IxDyn(&lengths));
         let loan = with_type!(element, {

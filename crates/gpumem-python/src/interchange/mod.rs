@@ -13,7 +13,7 @@ use crate::{
     kept::Kept,
     list::Listed,
     page_locked::page_locked,
-    tensor::deleted_before_the_end,
+    tensor::{deleted_before_the_end, deleted_without_lock},
 };
 use gpumem::{
     AnyBackend, Attach, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind,
@@ -310,7 +310,7 @@ pub(crate) fn dlpack<'py>(
     let loan = loan.map_err(raise)?;
     let newer = max_version.is_some_and(|(major, _)| major >= 1);
     let tensor = if newer { loan.into_dlpack() } else { loan.into_dlpack_unversioned() };
-    capsule(py, tensor.map_err(raise)?)
+    capsule(py, deleted_without_lock(tensor.map_err(raise)?))
 }
 
 fn lend<S: StorageMut<Backend = AnyBackend>>(
