@@ -307,9 +307,9 @@ impl<B: Backend> Communicator<B> {
         self.handle.engine(operation)
     }
 
-    /// The type of the engine, whose ranks can be called together.
-    pub(crate) fn engine_type(&self) -> TypeId {
-        self.handle.engine.as_any().type_id()
+    /// The engine, whose ranks can be called together.
+    pub(crate) fn engine_identity(&self) -> (TypeId, usize) {
+        self.handle.engine.identity()
     }
 
     /// The rank's part, for a graph that needs it.

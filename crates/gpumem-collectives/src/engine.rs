@@ -3,7 +3,11 @@
 use crate::call::{Place, Prepared, accesses};
 use gpumem_core::{Backend, CollectiveError, CollectiveRecord, Error, ErrorKind, Result};
 use gpumem_runtime::{Stream, internal::Work};
-use std::{any::Any, fmt::Debug, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    fmt::Debug,
+    sync::Arc,
+};
 
 /// One rank's end of an engine. A call never waits for another rank, except [`split`](Self::split).
 pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
@@ -40,6 +44,11 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 
     /// The type of the engine, for calls with several ends of it.
     fn as_any(&self) -> &dyn Any;
+
+    /// The engine, whose ends can be called together: its type, and the address of its library.
+    fn identity(&self) -> (TypeId, usize) {
+        (self.as_any().type_id(), 0)
+    }
 
     /// Waits, within limits, until this rank's part has ended, after [`leave`](Self::leave).
     fn finish(&self) {}

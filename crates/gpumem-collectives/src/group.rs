@@ -129,8 +129,8 @@ impl<B: Backend> Communicator<B> {
         body: impl FnOnce(&mut [Operations<'g, '_, B>]) -> Result<R>,
     ) -> Result<(R, Vec<Submissions>)> {
         if let [(first, _), others @ ..] = ranks {
-            let engine = first.engine_type();
-            if let Some((other, _)) = others.iter().find(|(other, _)| other.engine_type() != engine) {
+            let engine = first.engine_identity();
+            if let Some((other, _)) = others.iter().find(|(other, _)| other.engine_identity() != engine) {
                 let why = "the ranks belong to different engines";
                 return Err(other
                     .device()

@@ -14,7 +14,12 @@ use crate::{
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, Result};
 use gpumem_runtime::Stream;
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{
+    any::{Any, TypeId},
+    ptr,
+    sync::Arc,
+    time::Duration,
+};
 
 /// Longest wait of a call that gives a communicator up explicitly.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -75,6 +80,11 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    // Devices of two vendors have the same type behind `AnyBackend`, and a call into one library is in no group of the other.
+    fn identity(&self) -> (TypeId, usize) {
+        (TypeId::of::<Self>(), ptr::from_ref(self.0.library).addr())
     }
 
     fn failure(&self) -> Option<CollectiveError> {
