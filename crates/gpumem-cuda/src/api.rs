@@ -148,6 +148,7 @@ functions! {
         #[relaxed]
         fn cuStreamSynchronize(stream: CUstream);
         fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+        fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
         #[relaxed]
         fn cuStreamBeginCapture_v2(stream: CUstream, mode: CUstreamCaptureMode);

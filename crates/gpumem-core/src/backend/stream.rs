@@ -40,6 +40,14 @@ pub unsafe trait Stream<B: Backend>: Debug + Send + Sync + Sized + 'static {
         self.raw()
     }
 
+    /// A number that no other stream of the process has or had, which a handle may. `None`, the default, where the driver has none.
+    ///
+    /// # Errors
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
+    fn unique_id(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Destroys a stream that [`create_stream`](crate::DriverDevice::create_stream) made; one that was wrapped is only
     /// forgotten. Work that is still enqueued runs to its end. Dropping a stream instead does the same and keeps errors
     /// to itself.

@@ -42,6 +42,14 @@ unsafe impl Stream<Cuda> for CudaStream {
         RawStream(self.raw.expose_provenance() as u64)
     }
 
+    fn unique_id(&self) -> Result<Option<u64>> {
+        let id = Cell::new(0);
+        let api = self.owner.device.api();
+        // SAFETY: the handle is alive; a place for the number.
+        self.call("cuStreamGetId", || unsafe { api.cuStreamGetId(self.raw, id.as_ptr()) })?;
+        Ok(Some(id.get()))
+    }
+
     fn destroy(mut self) -> Result<()> {
         if !std::mem::take(&mut self.owned) {
             return Ok(());

@@ -61,6 +61,10 @@ unsafe impl gpumem_core::Stream<Host> for Stream {
         RawStream(self.queue().id)
     }
 
+    fn unique_id(&self) -> Result<Option<u64>> {
+        Ok(Some(self.queue().id))
+    }
+
     fn destroy(self) -> Result<()> {
         self.queue().engine.enter("destroy_stream", Operation::DestroyStream)
     }

@@ -163,6 +163,7 @@ unsafe impl Stream<AnyBackend> for AnyStream {
         fn query() -> Result<bool>;
         fn raw() -> RawStream;
         fn lent() -> RawStream;
+        fn unique_id() -> Result<Option<u64>>;
         fn is_capturing() -> Result<bool>;
         fn captured_node() -> Result<GraphNode>;
         fn record(event: &AnyEvent as same) -> Result<()>;

@@ -10,7 +10,7 @@ use cudarc::driver::sys::*;
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    ffi::c_int,
+    ffi::{c_int, c_ulonglong},
     sync::{Arc, Mutex},
     thread::{self, ThreadId},
 };
@@ -265,6 +265,14 @@ driver! {
     fn cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode) {
         // SAFETY: the caller's mode.
         unsafe { mode.write(MODE.replace(mode.read())) };
+        Ok(())
+    }
+
+    // Handles are never used twice.
+    #[Free]
+    fn cuStreamGetId(stream: CUstream, id: *mut c_ulonglong) {
+        // SAFETY: the caller has room.
+        unsafe { id.write(stream.addr() as c_ulonglong) };
         Ok(())
     }
 
