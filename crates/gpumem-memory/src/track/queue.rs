@@ -29,10 +29,14 @@ impl<B: Backend> Queue<B> {
         Self { raw: raw.map(Arc::new), submission: 0, events: EventHistory::new() }
     }
 
-    /// Records the event of the next submission index, for the work on a foreign stream now. Earlier submission indexes are never
-    /// queried.
-    pub(super) fn record_next(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<()> {
-        self.events.record(self.submission + 1, Reused::Last, context, |event| raw.record(event)).map(drop)
+    /// Records the event of the next submission index, for the work on a foreign stream now.
+    pub(super) fn record_next(
+        &mut self,
+        context: &Arc<DeviceContext<B>>,
+        raw: &B::Stream,
+        event: Reused,
+    ) -> Result<()> {
+        self.events.record(self.submission + 1, event, context, |event| raw.record(event)).map(drop)
     }
 
     pub(super) fn event_for(&self, submission: u64) -> Option<WaitTarget<B>> {

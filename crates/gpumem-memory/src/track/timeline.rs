@@ -5,6 +5,7 @@ use super::{
     DeviceContext, HeldContext, QueueRef, RecordedEvent, Span,
     callbacks::Tasks,
     copy_out_queue::CopyOutQueue,
+    events::Reused,
     host_wait::is_unsupported,
     queue::{Queue, WaitTarget, stale, wait_on_host, wait_on_stream},
     recording::{RECORDED, Recording},
@@ -81,11 +82,28 @@ impl<B: Backend> Timeline<B> {
         });
         // The timeline is this thread's alone; the lock of the pool that it came from is free again.
         let mut queue = timeline.queue.lock();
-        queue.record_next(context, raw)?;
+        // Earlier submission indexes are never queried.
+        queue.record_next(context, raw, Reused::Last)?;
         let submission = timeline.give_out(&mut queue);
         drop(queue);
         context.counters.count_record();
         Ok((timeline, submission))
+    }
+
+    /// The timeline of a stream that others may end at any time: it has no stream of its own, and an event after each submission index,
+    /// which [`note_work_of`](Self::note_work_of) gives out.
+    pub fn of_others(context: &Arc<DeviceContext<B>>) -> Arc<Self> {
+        Self::with_queue(context, Queue::new(None), StreamKind::New, (false, false), None)
+    }
+
+    /// Gives out a submission index after everything on `raw`, the stream that the timeline [stands for](Self::of_others), which is not
+    /// touched again.
+    pub fn note_work_of(&self, raw: &B::Stream) -> Result<u64> {
+        // Index and event under one lock: they cover the same work.
+        let mut queue = self.queue.lock();
+        queue.record_next(&self.context, raw, Reused::Oldest)?;
+        self.counters.count_record();
+        Ok(self.give_out(&mut queue))
     }
 
     /// The timeline of the work on unknown streams: [`DeviceContext::unknown_streams`].

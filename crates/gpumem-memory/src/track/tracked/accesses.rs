@@ -89,6 +89,20 @@ impl<B: Backend> Tracked<B> {
         self.check_written(operation, extent)
     }
 
+    /// Makes a foreign stream wait for all uses but those of its own timeline: it is about to get the memory.
+    pub fn make_owner_wait(
+        &self,
+        operation: &'static str,
+        timeline: &Timeline<B>,
+        stream: &B::Stream,
+    ) -> Result<()> {
+        for (by, submission) in self.writers(&(0..self.len()), timeline) {
+            let waits = by.make_stream_wait(submission, self.context(), stream);
+            waits.map_err(|error| error.in_operation(operation))?;
+        }
+        Ok(())
+    }
+
     /// Makes a foreign stream wait for all work that conflicts with a use of these bytes.
     pub fn make_stream_wait(
         &self,
