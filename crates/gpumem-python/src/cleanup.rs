@@ -1,8 +1,11 @@
 //! The holders of memory, and when it is freed.
 
-use crate::{device, error::raise};
+use crate::{device, error::raise, serve::PREFIX};
 use gpumem::{AnyBackend, memory::DeferCleanup};
-use pyo3::{prelude::*, types::PyTuple};
+use pyo3::{
+    prelude::*,
+    types::{IntoPyDict, PyTuple},
+};
 use std::sync::{Mutex, PoisonError};
 
 /// A context manager inside which nothing is freed and nothing waits for it. May be nested.
@@ -39,13 +42,18 @@ pub(crate) struct MemoryReport(gpumem::memory::MemoryReport);
 #[pymethods]
 impl MemoryReport {
     /// The report as JSON.
-    fn json(&self) -> String {
-        self.0.to_json()
+    fn json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let options = [("indent", 2)].into_py_dict(py)?;
+        py.import("json")?.call_method("dumps", (self.as_dict(py)?,), Some(&options))
     }
 
-    /// The report as a dictionary.
+    /// The report as a dictionary; `served` has the bytes of each other library whose memory it is.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?.call_method1("loads", (self.0.to_json(),))
+        let report = py.import("json")?.call_method1("loads", (self.0.to_json(),))?;
+        let named = self.0.holders.iter();
+        let served = named.filter_map(|holder| Some((holder.name.strip_prefix(PREFIX)?, holder.bytes)));
+        report.set_item("served", served.into_py_dict(py)?)?;
+        Ok(report)
     }
 
     fn __str__(&self) -> String {

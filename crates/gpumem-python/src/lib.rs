@@ -33,6 +33,7 @@ mod page_locked;
 mod pinned;
 mod progress;
 mod recording;
+mod serve;
 mod signature;
 mod spill;
 mod spilled;
@@ -79,6 +80,7 @@ mod module {
             pinned_array_like,
         },
         pinned::HostNDArray,
+        serve::{ServedMemory, serve_memory},
         spill::{SpillManager, Spillable},
         stream::{
             Stream, default_stream, external_stream, legacy_default_stream, per_thread_default_stream, stream,

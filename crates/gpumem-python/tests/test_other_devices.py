@@ -104,6 +104,7 @@ CALLS = {
 }
 # Calls whose stream may be of any device, and why.
 FREE = {"Event.wait"}  # so work of one device waits for that of another
+FREE |= {"serve_memory", "ServedMemory.free"}  # by the driver's handle, which is believed
 
 
 def taking_streams():

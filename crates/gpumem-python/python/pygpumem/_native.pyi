@@ -353,8 +353,23 @@ class HostNDArray:
 class MemoryReport:
     """The holders of a device's memory: text by ``str``."""
 
-    def as_dict(self) -> dict[str, Any]: ...
+    def as_dict(self) -> dict[str, Any]:
+        """The report as a dictionary; ``served`` has the bytes of each other library whose memory it is."""
     def json(self) -> str: ...
+
+@final
+class ServedMemory:
+    """Memory of a device that another library uses by its address. It goes back to the pool when this is dropped."""
+
+    @property
+    def address(self) -> int:
+        """The address of the first byte; 0 where there is none."""
+    @property
+    def nbytes(self) -> int: ...
+    def free(self, stream: int | None = None) -> None:
+        """Gives the memory back after the work that is on a stream now, by the handle of the driver's stream, which must be alive.
+        Without one that is the stream of the allocation if its owner is known, else every stream of the device. Once more does
+        nothing."""
 
 @final
 class MemoryVerdict:
@@ -700,6 +715,14 @@ def defer_cleanup(device: _Device | None = None) -> _Deferring:
     """A context inside which nothing is freed, and nothing waits for it."""
 
 def memory_report(device: _Device | None = None) -> MemoryReport: ...
+def serve_memory(
+    nbytes: int, library: str, stream: int | None = None, owner: Any = None, device: _Device | None = None
+) -> ServedMemory:
+    """Allocates memory for another library, under whose name reports and recordings have it. Work on a stream, by the handle of the
+    driver's stream, may use it from now on; the stream must be alive. Without a stream, work on any stream may, and the call waits
+    until the memory is idle. What keeps the stream alive may be given as ``owner``: then the end of the memory is in the order of that
+    stream."""
+
 def record_memory(path: str | PathLike[str], device: _Device | None = None, *, limit_bytes: int = 64 << 20) -> _MemoryRecording:
     """Records the use of a device's memory while the context lasts, and then writes a file: for ui.perfetto.dev if its name ends in
     ``.perfetto.json``, else for ``simulate_memory``. Events take ``limit_bytes`` at most; then the oldest ones go."""
