@@ -1,0 +1,38 @@
+"""The device memory of cuda.core from gpumem's pool: ``pygpumem.cuda_core.MemoryResource(0).allocate(size, stream=stream)``."""
+
+try:
+    import cuda.core as core
+    from cuda.core import Buffer
+except ImportError as error:
+    raise ImportError("pygpumem.cuda_core needs cuda-core 1.0 or newer") from error
+
+from . import _serve
+from ._native import serve_memory
+
+
+class MemoryResource(core.MemoryResource):
+    """Allocations and frees are in the order of the streams that they name."""
+
+    def __init__(self, device=0):
+        """The memory of a device: a number, or a ``cuda.core.Device``."""
+        self._device = _serve.device(getattr(device, "device_id", device))
+        self._blocks = _serve.Blocks()
+
+    def allocate(self, size, *, stream=None):
+        memory = serve_memory(size, "cuda.core", _serve.handle(stream), device=self._device)
+        return Buffer.from_handle(self._blocks.add(memory), size, mr=self, stream=stream)
+
+    def deallocate(self, ptr, size, *, stream=None):
+        self._blocks.free(int(ptr), stream)
+
+    @property
+    def is_device_accessible(self):
+        return True
+
+    @property
+    def is_host_accessible(self):
+        return False
+
+    @property
+    def device_id(self):
+        return int(self._device.name.split(":")[1])
