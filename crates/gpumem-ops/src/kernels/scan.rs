@@ -8,7 +8,8 @@ use gpumem_macros::kernel;
 /// `before` is empty, or has the sum of all tiles before each. `exclusive` leaves the element itself out.
 // SAFETY: each work-item writes its own elements of `out`, and barriers separate the uses of shared arrays. Indices are below the
 // number of elements: groups beyond the tiles do nothing.
-#[kernel(unsafe, unchecked, crate = crate)]
+// Few elements are on their way for each work-item, so that a multiprocessor needs all of its work-items.
+#[kernel(unsafe, unchecked, launch_bounds = (256, 8), crate = crate)]
 pub(crate) fn scan_tiles<T, A, R, First, Last>(
     x: Slice<T>,
     before: Slice<A>,
@@ -33,10 +34,12 @@ pub(crate) fn scan_tiles<T, A, R, First, Last>(
     let rest = group_id(0) / inner;
     let start = (rest % tiles) * 2048;
     let from = (rest / tiles) * length * inner + group_id(0) % inner;
+    // Without branches, so that the elements are on their way together.
     for j in 0..8 {
         let at = j * 256 + lane;
         let k = start + at;
-        tile[at + at / 8] = if k < length { First(x[from + k * inner]) } else { A::ZERO };
+        let value = First(x[from + (if k < length { k } else { length - 1 }) * inner]);
+        tile[at + at / 8] = if k < length { value } else { A::ZERO };
     }
     barrier(Local);
     let mut sum = tile[lane * 9];
