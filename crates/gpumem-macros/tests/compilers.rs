@@ -11,7 +11,7 @@ mod operators;
 mod subset;
 
 use compiler::{Compiler, Flavour};
-use gpumem::kernel::{KernelDef, Parameters};
+use gpumem::kernel::{KernelDef, Parameters, prelude::*};
 use half::{bf16, f16};
 
 /// A kernel's name, and its whole text for a wave size, with or without bounds.
@@ -136,6 +136,26 @@ fn loops_have_a_way_out_that_may_have_no_end() {
     };
     assert!(subset::endless::all().into_iter().all(has_one));
     assert!(!has_one(subset::endless::ending()));
+}
+
+// SAFETY: it is never launched.
+#[gpumem::kernel(unsafe, unchecked)]
+fn conditions(out: SliceMut<i64>, x: i64, least: i64) {
+    assert!(x != 7);
+    out[0] = x.clamp(least, 3) / least;
+}
+
+/// Without checks of indices, divisors and steps, what the author has written as a condition is one still.
+#[test]
+fn conditions_stop_a_kernel_that_is_unchecked() {
+    let Some(compiler) = Compiler::load(Flavour::Nvrtc) else { return };
+    // `assert!` and `clamp`; and the divisor; and the index.
+    for (bounds, stops) in [(0, 2), (2, 3), (1, 4)] {
+        let text = conditions().portable_text(32, false).unwrap();
+        let text = text.replace("#define GPUMEM_BOUNDS 0\n", &format!("#define GPUMEM_BOUNDS {bounds}\n"));
+        let code = String::from_utf8(compiler.compile(&text, "compute_90").unwrap()).unwrap();
+        assert_eq!(code.matches("trap;").count(), stops, "bounds {bounds}: {code}");
+    }
 }
 
 /// NVIDIA's operations on floats give one NaN for all.

@@ -1,8 +1,8 @@
 // Rust's arithmetic in C++: what kernels that are written in Rust need beside the prelude.
 //
 // Integers wrap, shifts take the low bits of their count, casts from floats saturate: what Rust does without overflow checks,
-// and never what C++ leaves undefined. With GPUMEM_BOUNDS, what panics in Rust in every build stops the kernel: division by
-// zero and that of the least number by -1, a step of zero, a failed `assert!`.
+// and never what C++ leaves undefined. What panics in Rust in every build stops the kernel: a failed `assert!`, a `clamp` whose least
+// is above its most, and with GPUMEM_BOUNDS a division by zero or of the least number by -1, and a step of zero.
 
 namespace gpumem {
 
@@ -39,10 +39,14 @@ GPUMEM_LIMITS(u64, u64, u64, 64, 0, 0xffffffffffffffffull)
 GPUMEM_LIMITS(i64, u64, u64, 64, -0x7fffffffffffffffll - 1, 0x7fffffffffffffffll)
 #undef GPUMEM_LIMITS
 
-// Stops the kernel where Rust would panic.
+// Stops the kernel where Rust would panic: what the author has written down as a condition.
+GPUMEM_DEVICE void asserted(bool holds) {
+    if (!holds) detail::stop();
+}
+// The same, of divisors and steps.
 GPUMEM_DEVICE void require(bool holds) {
 #if GPUMEM_BOUNDS
-    if (!holds) detail::stop();
+    asserted(holds);
 #else
     (void)holds;
 #endif
@@ -368,7 +372,7 @@ template <class T> GPUMEM_DEVICE complex<T> rem(complex<T> a, T b) { return comp
 template <class T> GPUMEM_DEVICE complex<T> rem(T a, complex<T> b) { return rem(complex<T>(a), b); }
 
 template <class T> GPUMEM_DEVICE T clamp(T x, T least, T most) {
-    require(least <= most);
+    asserted(least <= most);
     return x < least ? least : x > most ? most : x;
 }
 

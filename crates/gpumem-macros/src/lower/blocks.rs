@@ -119,7 +119,7 @@ impl Lower {
         let value = self.expression(condition)?;
         let Value { host, witness, before, tree, .. } = value;
         let mut all = before;
-        all.push(quote!(S::Do(&E::Call("rust::require", &[#tree]))));
+        all.push(quote!(S::Do(&E::Call("rust::asserted", &[#tree]))));
         let (mut rest, mut seen) = (TokenStream::new(), TokenStream::new());
         if arguments.len() == 1 {
             // As the user has written it, without what the host makes of it.
