@@ -77,6 +77,9 @@ pub(super) fn text_of(
 /// cache, have more; a kernel that needs more runs only there.
 pub(super) const MOST_CONSTANT_BYTES: usize = 64 << 10;
 
+/// Bytes to which arrays in constant memory are aligned. Elements that need more do not compile there.
+pub(super) const CONSTANT_ALIGN: usize = 16;
+
 /// Whether any of the parameters lies in constant memory.
 pub(super) fn uses_constants(parameters: &[ParameterInfo]) -> bool {
     parameters.iter().any(|parameter| parameter.is_constant)

@@ -1,6 +1,6 @@
 //! The C++ of kernels that are written in Rust, under the real compilers where they are installed: NVRTC (or the
 //! library in `GPUMEM_NVRTC`) and hipRTC (or the one in `GPUMEM_HIPRTC`). Neither needs a GPU.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::large_const_arrays)] // helpers of tests
 
 #[path = "../../gpumem-kernel/tests/compilers/compiler.rs"]
 #[allow(dead_code)] // its other users need more of it
@@ -11,7 +11,10 @@ mod operators;
 mod subset;
 
 use compiler::{Compiler, Flavour};
-use gpumem::kernel::{KernelDef, Parameters, prelude::*};
+use gpumem::{
+    Device, ErrorKind,
+    kernel::{In, KernelDef, Out, Parameters, config_for_items, prelude::*},
+};
 use half::{bf16, f16};
 
 /// A kernel's name, and its whole text for a wave size, with or without bounds.
@@ -155,6 +158,64 @@ fn conditions_stop_a_kernel_that_is_unchecked() {
         let text = text.replace("#define GPUMEM_BOUNDS 0\n", &format!("#define GPUMEM_BOUNDS {bounds}\n"));
         let code = String::from_utf8(compiler.compile(&text, "compute_90").unwrap()).unwrap();
         assert_eq!(code.matches("trap;").count(), stops, "bounds {bounds}: {code}");
+    }
+}
+
+const WEIGHTS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+const STEPS: [u8; 3] = [1, 2, 3];
+const ALL: [f32; 16384] = [1.0; 16384];
+const MORE: [u8; 65537] = [1; 65537];
+
+#[gpumem::device]
+fn step(i: usize) -> f32 {
+    WEIGHTS[i % 4] * STEPS[i % 3] as f32
+}
+
+/// Three tables, of which one is that of a function which is called twice.
+#[gpumem::kernel]
+fn weighted(by: ConstantArray<u8, 1>, y: Own<f32>) {
+    let i = global_id(0);
+    y[own()] = WEIGHTS[i % 4] * step(i) + by[i] as f32 * step(i + 1);
+}
+
+#[gpumem::kernel]
+fn large_table(y: Own<f32>) {
+    y[own()] = ALL[global_id(0)];
+}
+
+#[gpumem::kernel]
+fn large_table_and_parameter(by: ConstantArray<u8, 1>, y: Own<f32>) {
+    y[own()] = ALL[global_id(0)] * by[0] as f32;
+}
+
+#[gpumem::kernel]
+fn larger_table(y: Own<u8>) {
+    y[own()] = MORE[global_id(0)];
+}
+
+/// NVIDIA's constant memory has room for both, and what fits is the same on every device.
+#[test]
+fn constants_of_the_body_and_of_the_launch_share_their_memory() {
+    if let Some(compiler) = Compiler::load(Flavour::Nvrtc) {
+        for text in [weighted().portable_text(32, true), large_table().portable_text(32, true)] {
+            compiler.cubin(&text.unwrap(), "sm_90").unwrap();
+        }
+    }
+    let (device, left) = (Device::open("host").unwrap(), 65536 - 3 * 16);
+    let (stream, dims) = (device.stream().unwrap(), config_for_items(4, 4));
+    let kernel = weighted().load(&device).unwrap();
+    let (by, mut y) = (vec![1u8; left + 1], [0.0f32; 4]);
+    kernel.launch(&stream, &dims, (In(&by[..left]), Out(&mut y))).unwrap();
+    assert_eq!(y, [5.0, 17.0, 31.0, 18.0]);
+    let error = kernel.launch(&stream, &dims, (In(&by), Out(&mut y))).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::OutOfMemory { total, .. } if *total == left), "{error}");
+
+    large_table().load(&device).unwrap();
+    for error in
+        [large_table_and_parameter().load(&device).unwrap_err(), larger_table().load(&device).unwrap_err()]
+    {
+        assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
+        assert!(error.to_string().contains("bytes together"), "{error}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Constant arrays in a module's constant memory, written in stream order.
 
 use super::{Argument, ArgumentCollector, In};
-use crate::ConstantArray;
+use crate::{ConstantArray, source::CONSTANT_ALIGN as ALIGN};
 use gpumem_core::{
     Backend, DriverModule, Element, Error, ErrorKind, LayoutError, MemoryInfo, NotRecorded, Result,
 };
@@ -16,8 +16,6 @@ use std::{fmt, sync::Arc};
 const OPERATION: &str = "launch";
 /// The name of the memory in the prelude.
 const NAME: &str = "gpumem_constant_memory";
-/// Bytes to which arrays are aligned. Elements that need more do not compile in constant memory.
-const ALIGN: usize = 16;
 
 /// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
 /// which launches read and copies write.

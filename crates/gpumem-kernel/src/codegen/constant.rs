@@ -11,11 +11,12 @@ pub struct PrintedConstant {
     pub info: TypeInfo,
     /// Its value in C++.
     pub literal: String,
+    pub bytes: usize,
 }
 
 impl PrintedConstant {
     pub fn new<T: DeviceConst>(value: &T) -> Self {
-        Self { info: T::device_type(), literal: value.literal() }
+        Self { info: T::device_type(), literal: value.literal(), bytes: size_of::<T>() }
     }
 
     /// The constant of this value, which has the type that a witness has seen.

@@ -4,7 +4,7 @@
 //! type, so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
 use super::{Form, KernelDef, Language, PrintedProgram, TypeInfo, Witness};
-use crate::simt::Parameters;
+use crate::{definition::Needs, simt::Parameters};
 use std::{
     any::type_name,
     cell::{Cell, RefCell},
@@ -109,7 +109,8 @@ impl<P: Parameters> KernelDef<P> {
     #[doc(hidden)]
     #[must_use]
     pub fn printed(self, program: &PrintedProgram, calls: &Calls<'_>) -> Self {
-        self.with_stack(calls.circle(), program.variable_bytes()).source(&program.source())
+        let (source, tables) = program.source();
+        self.with_needs(calls.circle(), Needs { variables: program.variable_bytes(), tables }).source(&source)
     }
 }
 

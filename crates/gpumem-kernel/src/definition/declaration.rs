@@ -1,12 +1,12 @@
 //! What a declaration holds, whatever the types of its parameters.
 
-use super::room;
+use super::Needs;
 use crate::{
     HostForm,
     identifier::check_name,
     images::Images,
-    simt::Executor,
-    source::{Bounds, LaunchBounds, MOST_CONSTANT_BYTES},
+    simt::{Executor, ParameterInfo},
+    source::{Bounds, LaunchBounds, MOST_CONSTANT_BYTES, uses_constants},
 };
 use gpumem_core::{Error, ErrorKind, HostFunction, Result};
 use std::{
@@ -29,8 +29,8 @@ pub(crate) struct Declaration {
     pub(crate) source: Option<String>,
     /// One of its functions that leads to a call of itself.
     pub(crate) circle: Option<&'static str>,
-    /// Bytes of its variables, as far as they are known.
-    pub(crate) variables: usize,
+    /// As far as it is known.
+    pub(crate) needs: Needs,
     pub(crate) images: Images,
     pub(crate) host: Option<Arc<HostBody>>,
     pub(crate) form: Option<HostForm>,
@@ -74,15 +74,15 @@ impl Declaration {
     }
 
     /// Refuses a declaration whose code no author has promised to be sound, a name that would be more than a name in its source, calls
-    /// without end, and variables without room.
-    pub(super) fn check(&self) -> Result<()> {
+    /// without end, and what there is no room for.
+    pub(super) fn check(&self, parameters: &[ParameterInfo]) -> Result<()> {
         check_name(&self.name)?;
         if let Some(function) = self.circle {
             // No device has a stack for it, and on the host its end would be that of the process.
             let log = format!("the function {function} leads to a call of itself: write a loop");
             return Err(Error::new("", "load", ErrorKind::Build { log }));
         }
-        room::check(self.variables, self.form)?;
+        self.needs.check(self.form, uses_constants(parameters))?;
         let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
         match self.seal {
             Seal::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),

@@ -28,7 +28,8 @@ impl<P: Parameters> KernelDef<P> {
     ///
     /// # Errors
     /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message and the source's own lines, and on every device
-    /// if functions in Rust call each other in a circle or the variables have no room, [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
+    /// if functions in Rust call each other in a circle, or their variables or constants have no room,
+    /// [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) without a source or a body for this kind of device,
     /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if a [sealed](Self::sealed) program, body, flag or bound was
     /// replaced or the name is no identifier, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
@@ -58,8 +59,9 @@ impl<P: Parameters> KernelDef<P> {
     }
 
     fn load_on<B: Backend>(&self, device: &Device<B>, keeps_open: bool) -> Result<Kernel<P, B>> {
-        self.inner.check()?;
-        self.inner.load_on(device, &P::list(), keeps_open)
+        let parameters = P::list();
+        self.inner.check(&parameters)?;
+        self.inner.load_on(device, &parameters, keeps_open)
     }
 
     /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
@@ -69,7 +71,7 @@ impl<P: Parameters> KernelDef<P> {
     pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
         let core = device.core_by(crate::KEY);
         core.check("compile")?;
-        self.inner.check()?;
+        self.inner.check(&P::list())?;
         let barrier = device.barrier();
         let what = match (barrier.lowering(BarrierPoint::Wave), &self.inner.source) {
             (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
@@ -93,7 +95,7 @@ impl<P: Parameters> KernelDef<P> {
     /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
     pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
         let in_kernel = |error: Error| error.in_kernel(self.inner.shown());
-        self.inner.check().map_err(in_kernel)?;
+        self.inner.check(&P::list()).map_err(in_kernel)?;
         let Some(source) = &self.inner.source else {
             let what = "compiling a kernel without source for a GPU";
             return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));
@@ -139,9 +141,9 @@ impl Declaration {
         let outside = device.outside_recording_by(crate::KEY);
         let constants = match uses_constants(parameters) {
             false => None,
-            true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
-                Some(Constants::on_host(&outside, self.constant_bytes_of(device))?)
-            }
+            true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => Some(
+                Constants::on_host(&outside, self.constant_bytes_of(device.capabilities().constant_memory))?,
+            ),
             true => Some(Constants::of_module(&outside, &module, &raw)?),
         };
         let most_items = self.launch_bounds.map(|bounds| bounds.items);
@@ -160,13 +162,14 @@ impl Declaration {
         wave_size: u32,
         constant_memory: usize,
     ) -> String {
-        let constants = self.constant_bytes.min(constant_memory).min(MOST_CONSTANT_BYTES);
+        let constants = self.constant_bytes_of(constant_memory);
         text_of(parameters, source, &self.name, wave_size, self.bounds, self.launch_bounds, constants)
     }
 
-    /// Bytes of constant memory on a device.
-    fn constant_bytes_of<B: Backend>(&self, device: &Device<B>) -> usize {
-        self.constant_bytes.min(device.capabilities().constant_memory).min(MOST_CONSTANT_BYTES)
+    /// Bytes of constant memory for its parameters, on a device that has so many in all.
+    pub(super) fn constant_bytes_of(&self, constant_memory: usize) -> usize {
+        let left = constant_memory.min(MOST_CONSTANT_BYTES).saturating_sub(self.needs.tables);
+        self.constant_bytes.min(left)
     }
 
     fn options(&self) -> CompileOptions {

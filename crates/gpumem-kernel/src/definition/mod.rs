@@ -6,12 +6,13 @@ mod room;
 
 pub(crate) use declaration::Declaration;
 pub use declaration::ENV_RACE_CHECKS;
+pub(crate) use room::Needs;
 
 use crate::simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
 use crate::{
     HostForm,
     images::Image,
-    source::{Bounds, LaunchBounds, portable_text},
+    source::{Bounds, LaunchBounds, MOST_CONSTANT_BYTES, text_of},
 };
 use declaration::{HostBody, Seal};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
@@ -104,9 +105,9 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Notes a function that leads to a call of itself, and the bytes of the variables.
-    pub(crate) fn with_stack(mut self, circle: Option<&'static str>, variables: usize) -> Self {
-        (self.inner.circle, self.inner.variables) = (circle, variables);
+    /// Notes a function that leads to a call of itself, and what the kernel needs.
+    pub(crate) fn with_needs(mut self, circle: Option<&'static str>, needs: Needs) -> Self {
+        (self.inner.circle, self.inner.needs) = (circle, needs);
         self
     }
 
@@ -250,7 +251,8 @@ impl<P: Parameters> KernelDef<P> {
     }
 
     /// Sets the bytes of constant memory for its [`ConstantArray`](super::ConstantArray)s, instead of all that a module
-    /// has (at most 64 KiB): the rest is for the source's own `__constant__` declarations.
+    /// has (at most 64 KiB, together with the constants of a function in Rust that are arrays): the rest is for the source's own
+    /// `__constant__` declarations.
     #[must_use]
     pub fn constant_bytes(mut self, bytes: usize) -> Self {
         self.inner.constant_bytes = bytes;
@@ -348,10 +350,12 @@ impl<P: Parameters> KernelDef<P> {
         self.inner.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
     }
 
-    /// Returns the source as the compiler of a device gets it ([`portable_text`]), for compiling without a device.
+    /// Returns the source as the compiler of a device gets it ([`portable_text`](crate::portable_text)), for compiling without a device.
     /// `None` without a source.
     pub fn portable_text(&self, wave_size: u32, bounds: bool) -> Option<String> {
-        Some(portable_text::<P>(self.inner.source.as_ref()?, &self.inner.name, wave_size, bounds))
+        let Declaration { source, name, .. } = &self.inner;
+        let constants = self.inner.constant_bytes_of(MOST_CONSTANT_BYTES);
+        Some(text_of(&P::list(), source.as_ref()?, name, wave_size, bounds.into(), None, constants))
     }
 }
 

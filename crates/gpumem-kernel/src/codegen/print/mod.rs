@@ -7,6 +7,7 @@ mod narrow;
 mod statement;
 
 use super::{PrintedConstant, Record, S, TypeInfo};
+use crate::source::CONSTANT_ALIGN;
 pub(super) use name::member;
 use name::{identifier, variable};
 use narrow::NarrowVariables;
@@ -62,16 +63,16 @@ impl PrintedProgram {
     }
 
     /// The source, for [`KernelDef::source`](crate::KernelDef::portable). Its lines are those of the
-    /// Rust file.
-    pub(crate) fn source(&self) -> String {
+    /// Rust file. With the bytes of constant memory that its tables take.
+    pub(crate) fn source(&self) -> (String, usize) {
         let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");
         out.push_str("using namespace gpumem;\n");
         let mut records = Vec::new();
         self.records(&mut Vec::new(), &mut records, &mut out);
         let mut printed = Functions::default();
         let functions = self.functions(&mut printed);
-        for (_, text) in printed.texts {
-            out.push_str(&text);
+        for (_, text) in &printed.texts {
+            out.push_str(text);
         }
         let _ = writeln!(out, "#line 1 \"{}\"", escaped(self.file));
         self.printed(self.name, "GPUMEM_KERNEL", "", functions, &mut out);
@@ -80,7 +81,7 @@ impl PrintedProgram {
             let alike = records.iter().take(at).filter(|other| other.rust == record.rust).count();
             out = out.replace(&record.name, &identifier(record.rust, alike));
         }
-        out
+        (out, printed.tables)
     }
 
     /// Declares the records of all types, each once. `visited` are the functions whose records are declared.
@@ -106,8 +107,13 @@ impl PrintedProgram {
         }
     }
 
-    /// Prints the functions that are not among those printed yet. Gives their names.
+    /// Prints the functions that are not among those printed yet. Gives their names. Called once for each that is printed.
     fn functions(&self, printed: &mut Functions) -> Vec<String> {
+        for table in self.constants.iter().filter(|constant| constant.is_table()) {
+            // In whatever order a compiler lays them out, none leaves a larger gap.
+            printed.tables =
+                printed.tables.saturating_add(table.bytes.max(1).next_multiple_of(CONSTANT_ALIGN));
+        }
         let mut names = Vec::new();
         for function in &self.functions {
             let address = Rc::as_ptr(function);
@@ -174,6 +180,8 @@ struct Functions {
     texts: Vec<(String, String)>,
     /// The names of the trees that are printed.
     names: Vec<(*const PrintedProgram, String)>,
+    /// Bytes of their tables, and of those of the kernel.
+    tables: usize,
 }
 
 /// The names that the statements of a body refer to.
