@@ -244,7 +244,8 @@ template <u64 First, u64... Rest> struct row_major<First, Rest...> {
 // An array of fixed extents: of one work-item (a local array) when declared as it is, of the group when declared with
 // GPUMEM_SHARED. Indexed as `tile(y, x)`.
 template <class T, u64... Extents> struct array {
-    T elements[detail::product<Extents...>::value];
+    // C++ has no array without elements: that has one, which no index names.
+    T elements[detail::product<Extents...>::value == 0 ? 1 : detail::product<Extents...>::value];
     template <class... Indices> GPUMEM_DEVICE T& operator()(Indices... indices) {
         static_assert(sizeof...(Indices) == sizeof...(Extents), "one index for each axis");
         return elements[detail::row_major<Extents...>::at(0, (u64)indices...)];
@@ -341,6 +342,10 @@ template <class T, u64 Length> struct constant {
 };
 template <class T> struct constant<T, 0> {
     GPUMEM_DEVICE u64 size() const { return 0; }
+    GPUMEM_DEVICE T operator[](u64 index) const {
+        detail::in_bounds(index, 0);
+        return T();
+    }
 };
 
 #if GPUMEM_CONSTANT_BYTES > 0

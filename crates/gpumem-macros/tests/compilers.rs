@@ -16,6 +16,7 @@ use gpumem::{
     kernel::{In, KernelDef, Out, Parameters, config_for_items, prelude::*},
 };
 use half::{bf16, f16};
+use subset::features::Body;
 
 /// A kernel's name, and its whole text for a wave size, with or without bounds.
 type Text = (String, Box<dyn Fn(u32, bool) -> String>);
@@ -60,6 +61,7 @@ fn all() -> Vec<Text> {
         text(race()),
         text(outside_of_a_local_array()),
         text(asserts()),
+        text(beyond_nothing()),
         text(integers_i8()),
         text(overflowing_i8()),
         text(integers_u8()),
@@ -217,6 +219,23 @@ fn constants_of_the_body_and_of_the_launch_share_their_memory() {
         assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
         assert!(error.to_string().contains("bytes together"), "{error}");
     }
+}
+
+// SAFETY: it is never launched.
+#[gpumem::kernel(unsafe)]
+fn beyond_nothing(w: Constant<f32, 0>, records: Constant<Body, 0>, y: SliceMut<f32>) {
+    let (i, none) = (y.len(), [0.0f32; 0]);
+    for at in 0..i + w.len() {
+        y[at] = none[i] + w[i] + records[i].mass;
+    }
+}
+
+#[test]
+fn an_index_of_what_has_no_elements_stops_the_kernel() {
+    let Some(compiler) = Compiler::load(Flavour::Nvrtc) else { return };
+    let text = beyond_nothing().portable_text(32, true).unwrap();
+    let code = String::from_utf8(compiler.compile(&text, "compute_90").unwrap()).unwrap();
+    assert!(code.contains("trap;"), "{code}");
 }
 
 /// NVIDIA's operations on floats give one NaN for all.

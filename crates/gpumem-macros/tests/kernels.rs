@@ -564,6 +564,7 @@ fn constant_tables_hold_any_number() {
 
 #[test]
 fn lengths_are_those_of_the_arrays() {
+    expect(features::empty(), |_| 2 + 30 + 500);
     expect(features::lengths(), |_| 3 + 2 * 10 + 7 * 100);
 }
 

@@ -86,6 +86,7 @@ impl<R> FieldOf<R> {
                 *offset == end,
                 "a record has no padding: order its fields by size, or add fields that fill it"
             );
+            assert!(*size > 0, "a field of a record has bytes: C++ has no type without");
             end += *size;
             align = if *of_field > align { *of_field } else { align };
             at += 1;

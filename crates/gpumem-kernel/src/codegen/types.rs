@@ -131,12 +131,30 @@ unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
     }
 }
 
+/// Refuses a type that has another size in C++, while the program is compiled.
+/// ```
+/// # use gpumem_kernel::{DeviceType, Slice};
+/// let name = <Slice<[f32; 1]> as DeviceType>::device_type().name;
+/// ```
+/// ```compile_fail
+/// # use gpumem_kernel::{DeviceType, Slice};
+/// let name = <Slice<[f32; 0]> as DeviceType>::device_type().name;
+/// ```
+#[allow(clippy::panic)] // in a constant
+const fn has_bytes<T>() {
+    assert!(
+        size_of::<T>() > 0,
+        "an element of a kernel's arrays, and a value that it is given, have bytes: C++ has no type without"
+    );
+}
+
 macro_rules! arrays {
     ($([$($generics:tt)*] $type:ty => $form:ident, $name:literal;)*) => {$(
         // SAFETY: as above.
         #[diagnostic::do_not_recommend]
         unsafe impl<T: DeviceType, $($generics)*> DeviceType for $type {
             fn device_type() -> TypeInfo {
+                const { has_bytes::<T>() };
                 let element = T::device_type();
                 TypeInfo::made_of(format!($name, element.name), Form::$form, &[element])
             }
@@ -182,6 +200,7 @@ complex! { f32 => "complex<float>"; f64 => "complex<double>"; }
 #[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceType> DeviceType for Value<T> {
     fn device_type() -> TypeInfo {
+        const { has_bytes::<T>() };
         T::device_type()
     }
 }

@@ -201,6 +201,9 @@ impl Lower {
             None if word == "dynamic_shared" => Vec::new(),
             _ => return error(call, usage),
         };
+        if extents.is_empty() && word == "shared" {
+            return error(name, "a shared array has one axis or more");
+        }
         for extent in &extents {
             self.constant_extent(extent)?;
         }

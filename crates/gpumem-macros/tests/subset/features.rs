@@ -1,6 +1,6 @@
 //! Kernels with functions, records, enums, tuples, complex numbers and the rest of the atomics. Each gives one number for
 //! each of 64 work-items in groups of 32, so that every device can be compared with every other.
-#![allow(clippy::nonminimal_bool)] // an expression that tells its grouping
+#![allow(clippy::nonminimal_bool, clippy::zero_repeat_side_effects)] // an expression that tells its grouping; empty arrays
 
 use gpumem::{Bool, DeviceRecord, kernel::prelude::*};
 use half::{bf16, f16};
@@ -504,6 +504,37 @@ pub(crate) fn named_number(out: SliceMut<i64>, mut n: Count) {
     };
 }
 
+const NONE: [i64; 0] = [];
+
+#[gpumem::device]
+fn sum_of(none: [i64; 0]) -> i64 {
+    let mut sum = 0;
+    for at in 0..none.len() {
+        sum += none[at];
+    }
+    sum
+}
+
+/// Arrays without elements.
+// SAFETY: each work-item writes its own element.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn empty(out: SliceMut<i64>) {
+    let (listed, filled): ([i64; 0], [f16; 0]) = ([], [f16::from_f32(1.0); 0]);
+    let nested = [[1.5f32; 0]; 2];
+    let row = local::<Complex<f32>>([0]);
+    let grid = local::<i64>([3, 0]);
+    let tile = shared::<Body>([0]);
+    let plane = shared::<u8>([0, 5]);
+    let mut sum = sum_of(NONE) + sum_of(listed);
+    for at in 0..NONE.len() + filled.len() + row.len() + tile.extent(0) {
+        tile[at].tag.number = 1;
+        sum += NONE[at] + filled[at].to_f32() as i64 + nested[1][at] as i64 + row[at].re as i64;
+        sum += grid[[2, at]] + tile[at].place[0] as i64 + plane[[at, 4]] as i64;
+    }
+    let extents = nested.len() + grid.extent(0) * 10 + grid.extent(1) + plane.extent(1) * 100;
+    out[global_id(0)] = sum + extents as i64;
+}
+
 /// All of them that take one array, in which each work-item writes one number.
 #[allow(dead_code)] // not every test program runs all of them
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
@@ -518,6 +549,7 @@ pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
         parts_first(),
         tables(),
         lengths(),
+        empty(),
     ]);
     all
 }

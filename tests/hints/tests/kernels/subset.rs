@@ -52,6 +52,7 @@ fn all_of_them(y: SliceMut<f32>, n: u32) {
     shared(1);
     n(1);
     let (a, b) = (shared::<f32>([2]), local::<f32>([2]));
+    let none = shared::<f32>([]);
 }
 
 #[gpumem::kernel(unsafe)]

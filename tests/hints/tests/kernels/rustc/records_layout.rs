@@ -86,4 +86,12 @@ enum Two {
 
 gpumem::kernel::codegen::device_enum! { Two u8 A { A } }
 
+/// A field without bytes.
+#[derive(Clone, Copy, gpumem::DeviceRecord)]
+#[repr(C)]
+struct Nothing {
+    a: u32,
+    none: [u32; 0],
+}
+
 fn main() {}
