@@ -276,11 +276,10 @@ fn written(
         let written = function.sig.ident.unraw().to_string();
         quote!(.shown_as(#written))
     });
-    let shared = lower.shared.iter().map(|(element, extents)| {
+    let shared = lower.shared.iter().fold(quote!(0), |bytes, (element, extents)| {
         let rank = extents.len();
-        quote!(bytes = __gpumem::Language::shared_end::<#element, #rank>(bytes, [#(const { #extents }),*]);)
+        quote!(__gpumem::Language::shared_end::<#element, #rank>(#bytes, [#(const { #extents }),*]))
     });
-    let shared = lower.shares.map(|_| quote!(.shared_bytes({ let mut bytes = 0usize; #(#shared)* bytes })));
     let flags = &attribute.flags;
     let launch_bounds =
         attribute.launch_bounds.map(|(items, groups)| quote!(.launch_bounds(#items, #groups)));
@@ -333,7 +332,7 @@ fn written(
             // clippy does not see a comment above the attribute.
             #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
-            __declaration.printed(&__program, __calls) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))* #launch_bounds #shown
+            __declaration.printed(&__program, __calls, #shared) #body .bounds_checks(#checked) #(.compiler_flag(#flags))* #launch_bounds #shown
                 .sealed()
         }
     }

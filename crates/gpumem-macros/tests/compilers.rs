@@ -223,6 +223,26 @@ fn constants_of_the_body_and_of_the_launch_share_their_memory() {
 
 // SAFETY: it is never launched.
 #[gpumem::kernel(unsafe)]
+fn most_shared(y: SliceMut<u8>) {
+    let (i, all) = (global_id(0), y.len());
+    let few = shared::<u8>([4]);
+    let many = shared::<u64>([6142]);
+    let rest = shared::<u32>([1]);
+    few[i] = y[i];
+    many[i] = all as u64;
+    rest[i] = 1;
+    barrier(Local);
+    y[i] = few[all] + many[all] as u8 + rest[all] as u8;
+}
+
+#[test]
+fn nvidia_takes_the_shared_arrays_that_fit() {
+    let Some(compiler) = Compiler::load(Flavour::Nvrtc) else { return };
+    compiler.cubin(&most_shared().portable_text(32, true).unwrap(), "sm_90").unwrap();
+}
+
+// SAFETY: it is never launched.
+#[gpumem::kernel(unsafe)]
 fn beyond_nothing(w: Constant<f32, 0>, records: Constant<Body, 0>, y: SliceMut<f32>) {
     let (i, none) = (y.len(), [0.0f32; 0]);
     for at in 0..i + w.len() {

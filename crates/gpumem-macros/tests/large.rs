@@ -68,7 +68,7 @@ fn lengths(rows: Slice<Vast>, y: Own<u64>) {
     y[own()] = rows.len() as u64;
 }
 
-// SAFETY: no device has room for it.
+// SAFETY: it is never launched.
 #[gpumem::kernel(unsafe)]
 fn shared_beyond_all_memory(y: SliceMut<u32>) {
     let many = shared::<u32>([1 << 40, 1 << 40]);
@@ -84,12 +84,44 @@ fn declarations_of_vast_types_are_declared() {
     for declared in ["u32 first_;", "array<u8, 35184372088832> rest_;", "Inner_", "u32 last_;"] {
         assert!(text.contains(declared), "{declared}: {text}");
     }
+}
+
+// SAFETY: there is one work-item.
+#[gpumem::kernel(unsafe)]
+fn most_shared(y: SliceMut<u32>) {
+    let many = shared::<u32>([12287]);
+    let few = shared::<u8>([4]);
+    many[12286] = 1;
+    few[3] = 2;
+    y[0] = many[12286] + few[3] as u32;
+}
+
+// SAFETY: it is never launched.
+#[gpumem::kernel(unsafe)]
+fn more_shared(y: SliceMut<u32>) {
+    let many = shared::<u32>([12287]);
+    let few = shared::<u8>([5]);
+    many[12286] = 1;
+    few[3] = 2;
+    y[0] = many[12286] + few[3] as u32;
+}
+
+#[test]
+fn shared_arrays_have_the_room_of_every_device() {
     let device = Device::open("host").unwrap();
     let stream = device.stream().unwrap();
+    for kernel in [more_shared(), shared_beyond_all_memory(), shared_beyond_all_memory().shared_bytes(0)] {
+        let error = kernel.load(&device).unwrap_err();
+        assert!(error.to_string().contains("bytes together"), "{error}");
+    }
+    let mut y = [0];
+    let dims = config_for_items(1, 1);
+    most_shared().load(&device).unwrap().launch(&stream, &dims, (InOut(&mut y),)).unwrap();
+    assert_eq!(y, [3]);
     // The number of bytes is no part of the seal: the body's own allocation is what is checked in the end.
-    for kernel in [shared_beyond_all_memory(), shared_beyond_all_memory().shared_bytes(0)] {
-        let kernel = kernel.load(&device).unwrap();
-        let error = kernel.launch(&stream, &config_for_items(1, 1), (InOut(&mut [0; 1]),)).unwrap_err();
+    for kernel in [most_shared(), most_shared().shared_bytes(0)] {
+        let (kernel, dims) = (kernel.load(&device).unwrap(), dims.shared_bytes(32 << 10));
+        let error = kernel.launch(&stream, &dims, (InOut(&mut y),)).unwrap_err();
         assert!(error.to_string().contains("shared memory"), "{error}");
     }
 }

@@ -105,12 +105,13 @@ impl<'c> Calls<'c> {
 }
 
 impl<P: Parameters> KernelDef<P> {
-    /// Sets the source that is printed of a kernel in Rust.
+    /// Sets the source that is printed of a kernel in Rust, which has so many bytes of shared arrays.
     #[doc(hidden)]
     #[must_use]
-    pub fn printed(self, program: &PrintedProgram, calls: &Calls<'_>) -> Self {
+    pub fn printed(self, program: &PrintedProgram, calls: &Calls<'_>, shared: usize) -> Self {
         let (source, tables) = program.source();
-        self.with_needs(calls.circle(), Needs { variables: program.variable_bytes(), tables }).source(&source)
+        let needs = Needs { variables: program.variable_bytes(), tables, shared };
+        self.with_needs(calls.circle(), needs).source(&source)
     }
 }
 

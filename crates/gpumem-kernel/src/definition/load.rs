@@ -28,7 +28,7 @@ impl<P: Parameters> KernelDef<P> {
     ///
     /// # Errors
     /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message and the source's own lines, and on every device
-    /// if functions in Rust call each other in a circle, or their variables or constants have no room,
+    /// if functions in Rust call each other in a circle, or their variables, constants or shared arrays have no room,
     /// [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) without a source or a body for this kind of device,
     /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if a [sealed](Self::sealed) program, body, flag or bound was

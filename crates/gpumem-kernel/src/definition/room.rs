@@ -1,4 +1,4 @@
-//! The room that a kernel in Rust has: its variables on the host, on the stack of a thread; its constants on an NVIDIA GPU.
+//! The room that a kernel in Rust has: its variables on the stack of a thread, its constants and shared arrays on an NVIDIA GPU.
 
 use crate::{
     HostForm,
@@ -10,6 +10,9 @@ use gpumem_core::{Error, ErrorKind, HostFunction, Result};
 /// engine and the caller need the rest.
 const MOST: usize = (HostFunction::STACK_BYTES - (1 << 20)) / 2;
 
+/// Bytes of shared arrays that NVIDIA's compiler takes, whatever the device has. AMD's devices have 64 KiB.
+const MOST_SHARED: usize = 48 << 10;
+
 /// Bytes that a kernel in Rust needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Needs {
@@ -17,6 +20,8 @@ pub(crate) struct Needs {
     pub(crate) variables: usize,
     /// In constant memory, for constants that are arrays.
     pub(crate) tables: usize,
+    /// In shared arrays of fixed extents.
+    pub(crate) shared: usize,
 }
 
 impl Needs {
@@ -34,6 +39,7 @@ impl Needs {
         for (what, bytes, kind, most) in [
             ("variables", self.variables, kind, variables),
             ("constants that are arrays", self.tables, "a kernel", tables),
+            ("shared arrays", self.shared, "a kernel", MOST_SHARED),
         ] {
             if bytes > most {
                 let log = format!("the {what} have {bytes} bytes together, and {kind} has room for {most}");
