@@ -1,15 +1,10 @@
 //! Memory for the allocators of other libraries.
 
-use crate::{
-    device,
-    error::raise,
-    kept::{Kept, Traverse},
-    recording::outside,
-};
+use crate::{device, error::raise, kept::Kept, recording::outside};
 use gpumem::{AnyBackend, Error, ErrorKind, Result, memory::named};
 use gpumem_core::process::PerProcess;
-use gpumem_runtime::internal::{ServedMemory as Memory, ServedStream, ServedStreams};
-use pyo3::{PyTraverseError, PyVisit, prelude::*};
+use gpumem_runtime::internal::{FoundStream, ServedMemory as Memory, ServedStreams};
+use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// With the door's name, the name of its allocations in reports and recordings.
@@ -18,11 +13,11 @@ pub(crate) const PREFIX: &str = "for ";
 /// Never dropped: memory may be given back until the process ends.
 static STREAMS: PerProcess<ServedStreams<AnyBackend>> = PerProcess::new(ServedStreams::default);
 
-fn find(device: &gpumem::Device, handle: Option<u64>) -> Result<Option<ServedStream<AnyBackend>>> {
+fn find(device: &gpumem::Device, handle: Option<u64>) -> Result<FoundStream<AnyBackend>> {
     match handle {
         // SAFETY: Python has no way to promise it; the functions below warn their callers.
         Some(handle) => unsafe { STREAMS.get().find(device, handle) },
-        None => Ok(None),
+        None => Ok(FoundStream::AnyStream),
     }
 }
 
@@ -37,31 +32,31 @@ pub(crate) struct ServedMemory {
     nbytes: usize,
     device: gpumem::Device,
     /// `None` after it was given back.
-    memory: Mutex<Option<Memory<AnyBackend>>>,
+    held: Mutex<Option<Held>>,
     /// The stream of the allocation, if its owner keeps it alive.
     stream: Option<u64>,
+}
+
+/// What the memory holds until it is given back. Python's collector is not told of the owner of the stream: it would end a stream
+/// that only garbage refers to before the memory, whose end is noted on it.
+struct Held {
+    memory: Memory<AnyBackend>,
     owner: Option<Kept>,
 }
 
 impl ServedMemory {
     /// Gives the memory back. Without Python's lock: a queue may have no room for an event until another thread of Python's goes on.
     fn give_back(&self, py: Python<'_>, stream: Option<u64>) {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| {
-            if let Some(memory) = memory {
-                // A stream that cannot be asked is one of the device's.
-                memory.free(find(&self.device, stream).ok().flatten().as_ref());
-            }
-        });
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Held { memory, owner }) = held else { return };
+        // A stream that cannot be asked is one of the device's.
+        py.detach(|| memory.free(&find(&self.device, stream).unwrap_or(FoundStream::AnyStream)));
+        drop(owner);
     }
 }
 
 #[pymethods]
 impl ServedMemory {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        self.owner.visit(&visit)
-    }
-
     /// Gives the memory back after the work that is on a stream now, by the handle of the driver's stream, which must be alive. Without
     /// one that is the stream of the allocation if its owner is known, else every stream of the device. Once more does nothing.
     #[pyo3(signature = (stream=None))]
@@ -91,13 +86,14 @@ pub(crate) fn serve_memory(
 ) -> PyResult<ServedMemory> {
     let device = outside(&device::given(device)?);
     let name = format!("{PREFIX}{library}");
-    let allocate = || Memory::allocate(&device, nbytes, find(&device, stream)?.as_ref());
+    let allocate = || Memory::allocate(&device, nbytes, &find(&device, stream)?);
     let try_to = || py.detach(|| named(&name, allocate));
     let is_exhausted = |error: &Error| matches!(error.kind(), ErrorKind::OutOfMemory { .. });
     let memory = match try_to() {
         Err(error) if is_exhausted(&error) => {
-            // Objects of Python whose imports have ended are dropped when the thread has the lock again, and with them memory like this.
-            // Where the flush is refused, the second failure tells why.
+            // Objects of Python whose imports have ended are dropped when the thread has the lock again, and with them memory like this;
+            // so is what lies in cycles. Where the flush is refused, the second failure tells why.
+            py.import("gc")?.call_method0("collect")?;
             let _ = py.detach(|| device.flush());
             try_to()
         }
@@ -105,6 +101,6 @@ pub(crate) fn serve_memory(
     };
     let memory = memory.map_err(raise)?;
     let (address, owner) = (memory.address(), owner.map(Kept::from));
-    let (memory, stream) = (Mutex::new(Some(memory)), stream.filter(|_| owner.is_some()));
-    Ok(ServedMemory { address, nbytes, device, memory, stream, owner })
+    let stream = stream.filter(|_| owner.is_some());
+    Ok(ServedMemory { address, nbytes, device, held: Mutex::new(Some(Held { memory, owner })), stream })
 }

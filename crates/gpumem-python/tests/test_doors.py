@@ -276,15 +276,42 @@ def test_forked_children_and_the_end_of_python():
     assert text == "ended\n"
 
 
-def test_the_owner_of_a_stream_may_refer_to_the_memory():
-    class Owner:
-        pass
+def test_a_stream_in_a_cycle_ends_after_its_memory():
+    """The collector calls what ends a stream before it drops anything."""
+    left = []
 
-    owner, stream = Owner(), gpumem.stream()
-    owner.memory = gpumem.serve_memory(8, "test", stream.handle, owner)
-    del owner
+    class Owner:
+        stream = gpumem.stream()
+
+        def __del__(self):
+            left.append(served())
+
+    class Model:
+        def __init__(self):
+            self.owner = Owner()
+            self.memory = gpumem.serve_memory(8, "test", self.owner.stream.handle, self.owner)
+            self.step = lambda: self
+
+    Model()
+    assert served() == {"test": 8}
     gc.collect()
-    assert served() == {}
+    gc.collect()
+    assert served() == {} and left == [{}]
+
+
+def test_what_lies_in_cycles_is_collected_before_memory_is_refused():
+    class Cycle:
+        def __init__(self):
+            self.memory, self.own = gpumem.serve_memory(8, "test"), self
+
+    gc.disable()
+    try:
+        Cycle()
+        with pytest.raises(MemoryError):
+            gpumem.serve_memory(1 << 62, "test")
+        assert served() == {}
+    finally:
+        gc.enable()
 
 
 # ---- the modules ----------------------------------------------------------------------------------------------------
@@ -386,11 +413,12 @@ def test_cupy(on_host, monkeypatch, busy):
     own = Stream(gpumem.stream())
     external = cupy.cuda.ExternalStream(own.ptr, 0)
     monkeypatch.setattr(cupy.cuda.device, "get_device_id", lambda: 0)
-    for current in own, external, cupy.cuda.Stream.null:
+    theirs = cupy.cuda.Stream.from_external(FakeStream()) if hasattr(cupy.cuda.Stream, "from_external") else external
+    for current in own, external, theirs, cupy.cuda.Stream.null:
         monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: current)
         before = sys.getrefcount(current)
         pointer = door.allocator(1000)
-        assert sys.getrefcount(current) - before == (current is not external)
+        assert sys.getrefcount(current) - before == (current is not external and current is not theirs)
         assert pointer.ptr % 256 == 0 and pointer.mem.size == 1000 and served() == {"cupy": 1000}
         more = pointer + 8
         del pointer
@@ -423,18 +451,25 @@ def test_cuda_core(on_host, monkeypatch, busy):
     monkeypatch.setattr(door, "Buffer", fake)
     resource, stream = door.MemoryResource(0), FakeStream()
     assert resource.is_device_accessible and not resource.is_host_accessible and resource.device_id == 0
+    with pytest.raises(TypeError, match="stream"):
+        resource.allocate(1000, stream=None)
     for named in stream, None:
-        address, size, mr, on = resource.allocate(1000, stream=named)
-        assert address % 256 == 0 and size == 1000 and mr is resource and on is named and served() == {"cuda.core": 1000}
+        address, size, mr, on = resource.allocate(1000, stream=stream)
+        assert address % 256 == 0 and size == 1000 and mr is resource and on is stream and served() == {"cuda.core": 1000}
         resource.deallocate(address, 1000, stream=named)
         assert served() == {}
         for wrong in address, address + 1, -5:
             with pytest.raises(ValueError, match="no memory of this resource"):
                 resource.deallocate(wrong, 1000, stream=named)
-        assert resource.allocate(0, stream=named)[0] == 0
+        assert resource.allocate(0, stream=stream)[0] == 0
         resource.deallocate(0, 0, stream=named)
         with pytest.raises(MemoryError):
-            resource.allocate(1 << 62, stream=named)
+            resource.allocate(1 << 62, stream=stream)
+    monkeypatch.setattr(fake, "from_handle", lambda ptr, size, mr, stream: int("not a stream of cuda.core"))
+    with pytest.raises(ValueError, match="not a stream"):
+        resource.allocate(1000, stream=stream)
+    assert served() == {}, "there is no buffer that would give it back"
+    monkeypatch.setattr(fake, "from_handle", lambda ptr, size, mr, stream: (ptr,))
     busy = FakeStream(busy())
     address = resource.allocate(1000, stream=busy)[0]
     resource.deallocate(address, 1000, stream=busy)

@@ -68,7 +68,7 @@ pub mod internal {
     pub use crate::array::source::InPlace;
     pub use crate::device::{Allocation, AllocationRef, FrozenMemory};
     pub use crate::graph::{BoundUse, RankWork, UntypedNumber, UntypedValue};
-    pub use crate::interchange::{Noted, ServedMemory, ServedStream, ServedStreams};
+    pub use crate::interchange::{FoundStream, Noted, ServedMemory, ServedStreams};
     pub use crate::key::Key;
     pub use crate::transfer::{ArrayRef, StagedBytes, Upload, abort, fill, fill_zeros, upload};
     pub use gpumem_memory::may_block;

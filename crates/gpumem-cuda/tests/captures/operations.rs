@@ -9,7 +9,7 @@ use gpumem_cuda::Cuda;
 use gpumem_runtime::{
     CudaArrayInterface, Device, DeviceArray, ElementType, Event, Graph, InterchangeStream, PinnedArray,
     ReadForm, SpillManager, SpillOptions, Stream, WriteForm,
-    internal::{ServedMemory, ServedStreams},
+    internal::{FoundStream, ServedMemory, ServedStreams},
     memory::Trim,
     reads, writes,
 };
@@ -308,8 +308,8 @@ operations! {
     Done "memory for another library" |p, _| {
         let (streams, device) = (ServedStreams::default(), p.device.clone());
         // SAFETY: the stream is alive.
-        let stream = unsafe { streams.find(&device, p.foreign.raw().0) }?.unwrap();
-        for stream in [Some(&stream), None, Some(&stream)] {
+        let stream = unsafe { streams.find(&device, p.foreign.raw().0) }?;
+        for stream in [&stream, &FoundStream::AnyStream, &stream] {
             ServedMemory::allocate(&device, LEN, stream)?.free(stream);
             drop(ServedMemory::allocate(&device, LEN, stream)?);
         }
@@ -318,8 +318,8 @@ operations! {
     Done "memory of another library whose stream has ended" |p, _| {
         let (streams, ended) = (ServedStreams::default(), TheirStream::new(false));
         // SAFETY: the stream is alive.
-        let stream = unsafe { streams.find(&p.device, ended.raw().0) }?.unwrap();
-        ServedMemory::allocate(&p.device, PIECE, Some(&stream))?.free(Some(&stream));
+        let stream = unsafe { streams.find(&p.device, ended.raw().0) }?;
+        ServedMemory::allocate(&p.device, PIECE, &stream)?.free(&stream);
         drop((stream, ended));
         // The memory is given out again, and to the driver: neither uses the stream.
         drop(p.streams[0].uninit_array::<u8, _>(PIECE)?);
@@ -330,16 +330,17 @@ operations! {
     Done "memory of another library that ends on a captured stream" |p, captured| {
         let (streams, device) = (ServedStreams::default(), p.device.clone());
         // SAFETY: the stream is alive.
-        let stream = unsafe { streams.find(&device, p.foreign.raw().0) }?.unwrap();
+        let stream = unsafe { streams.find(&device, p.foreign.raw().0) }?;
         // SAFETY: as above.
-        let captured = unsafe { streams.find(&device, captured.raw().0) }?.unwrap();
-        ServedMemory::allocate(&device, LEN, Some(&stream))?.free(Some(&captured));
+        let captured = unsafe { streams.find(&device, captured.raw().0) }?;
+        assert!(matches!(captured, FoundStream::Captured));
+        ServedMemory::allocate(&device, LEN, &stream)?.free(&captured);
         Ok(())
     }
     Refused "memory for another library's captured stream" |p, captured| {
         // SAFETY: the stream is alive.
-        let captured = unsafe { ServedStreams::default().find(&p.device, captured.raw().0) }?.unwrap();
-        ServedMemory::allocate(&p.device, LEN, Some(&captured)).map(drop)
+        let captured = unsafe { ServedStreams::default().find(&p.device, captured.raw().0) }?;
+        ServedMemory::allocate(&p.device, LEN, &captured).map(drop)
     }
     Done "a loan on a stream" |p, _| {
         let [stream, other] = p.streams.clone();

@@ -31,6 +31,10 @@ class Blocks:
             self._blocks[memory.address] = memory
         return memory.address
 
+    def forget(self, address):
+        """The memory goes back as its last reference does, unless it has gone back."""
+        self._blocks.pop(address, None)
+
     def free(self, address, stream):
         if not address:
             return

@@ -18,11 +18,18 @@ class MemoryResource(core.MemoryResource):
         self._device = _serve.device(getattr(device, "device_id", device))
         self._blocks = _serve.Blocks()
 
-    def allocate(self, size, *, stream=None):
+    def allocate(self, size, *, stream):
+        if stream is None:
+            raise TypeError("memory is allocated for work on a stream, which must be given")
         memory = serve_memory(size, "cuda.core", _serve.handle(stream), device=self._device)
-        return Buffer.from_handle(self._blocks.add(memory), size, mr=self, stream=stream)
+        address = self._blocks.add(memory)
+        try:
+            return Buffer.from_handle(address, size, mr=self, stream=stream)
+        except BaseException:
+            self._blocks.forget(address)
+            raise
 
-    def deallocate(self, ptr, size, *, stream=None):
+    def deallocate(self, ptr, size, *, stream):
         self._blocks.free(int(ptr), stream)
 
     @property

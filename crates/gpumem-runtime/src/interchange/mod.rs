@@ -24,5 +24,5 @@ pub use dlpack::DlpackTensor;
 pub(crate) use export::lend_on;
 pub use export::{Loan, Noted};
 pub use import::{HasCudaArrayInterface, ImportedArray, is_cuda_array};
-pub use served::{ServedMemory, ServedStream, ServedStreams};
+pub use served::{FoundStream, ServedMemory, ServedStreams};
 pub use source::{CudaArrayDestination, CudaArraySource, cuda_array, cuda_array_mut};

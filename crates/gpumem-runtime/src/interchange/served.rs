@@ -14,7 +14,7 @@ use gpumem_core::{
 };
 use gpumem_memory::track::Timeline;
 use parking_lot::Mutex;
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, mem, sync::Arc};
 
 const ALLOCATE: &str = "allocate";
 
@@ -42,6 +42,18 @@ impl<B: Backend> ServedStream<B> {
     }
 }
 
+/// What the handle of a stream says.
+#[derive(Debug)]
+pub enum FoundStream<B: Backend> {
+    /// A stream that is told from others.
+    Known(ServedStream<B>),
+    /// One that a graph is captured from: what is enqueued runs at times that are not known.
+    Captured,
+    /// One that the handle does not tell from others: 2, which is another stream on each thread, and without a
+    /// [number](gpumem_core::Stream::unique_id).
+    AnyStream,
+}
+
 /// The streams of other libraries that memory was served for: what one of them gives back, it gets again without a wait.
 #[derive(Debug, Default)]
 pub struct ServedStreams<B: Backend>(Mutex<HashMap<(u64, u64), Known<B>>>);
@@ -58,8 +70,7 @@ impl<B: Backend> ServedStreams<B> {
     /// More than a program has at a time. Those beyond are forgotten, which costs waits.
     const MOST: usize = 1024;
 
-    /// Returns a stream by the driver's handle; 0 and 1 are the legacy default stream. `None` where the handle says too little to tell
-    /// it from others: for 2, which is another stream on each thread, and without a [number](gpumem_core::Stream::unique_id).
+    /// Returns a stream by the driver's handle; 0 and 1 are the legacy default stream.
     ///
     /// # Safety
     /// The handle names a live stream of the device, as long as the returned value lives.
@@ -67,20 +78,28 @@ impl<B: Backend> ServedStreams<B> {
     /// # Errors
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a handle that the backend does not know, where it looks,
     /// and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub unsafe fn find(&self, device: &Device<B>, handle: u64) -> Result<Option<ServedStream<B>>> {
+    pub unsafe fn find(&self, device: &Device<B>, handle: u64) -> Result<FoundStream<B>> {
         let core = device.core();
         core.check(ALLOCATE)?;
-        let options = StreamOptions { kind: StreamKind::Legacy, ..StreamOptions::default() };
-        let legacy = || core.note_loss(core.raw.create_stream(&options));
+        let of_driver = |kind| {
+            core.note_loss(core.raw.create_stream(&StreamOptions { kind, ..StreamOptions::default() }))
+        };
+        let legacy = || of_driver(StreamKind::Legacy);
         let (raw, id, handle) = match handle {
             0 | LEGACY => (legacy()?, 0, LEGACY),
-            PER_THREAD => return Ok(None),
             _ => {
-                // SAFETY: the caller's promise.
-                let raw = core.note_loss(unsafe { core.raw.wrap_stream(RawStream(handle)) })?;
-                match core.note_loss(raw.unique_id())? {
+                let raw = match handle {
+                    PER_THREAD => of_driver(StreamKind::PerThread)?,
+                    // SAFETY: the caller's promise.
+                    _ => core.note_loss(unsafe { core.raw.wrap_stream(RawStream(handle)) })?,
+                };
+                if core.note_loss(raw.is_capturing())? {
+                    return Ok(FoundStream::Captured);
+                }
+                let id = if handle == PER_THREAD { None } else { core.note_loss(raw.unique_id())? };
+                match id {
                     Some(id) => (raw, id, handle),
-                    None => return Ok(None),
+                    None => return Ok(FoundStream::AnyStream),
                 }
             }
         };
@@ -88,7 +107,7 @@ impl<B: Backend> ServedStreams<B> {
         let mut known = self.0.lock();
         if let Some(Known { device, timeline, .. }) = known.get(&key).filter(|known| known.id == id) {
             let (device, timeline) = (device.share(), timeline.clone());
-            return Ok(Some(ServedStream { device, timeline, raw }));
+            return Ok(FoundStream::Known(ServedStream { device, timeline, raw }));
         }
         let timeline = match handle {
             LEGACY => Timeline::new(core.context(), legacy()?, StreamKind::Legacy),
@@ -101,16 +120,16 @@ impl<B: Backend> ServedStreams<B> {
         drop(known);
         // Without the lock.
         drop((gone, before));
-        Ok(Some(ServedStream { device, timeline, raw }))
+        Ok(FoundStream::Known(ServedStream { device, timeline, raw }))
     }
 }
 
 /// Memory of a device that another library uses by its address, until this is dropped.
 #[derive(Debug)]
 pub struct ServedMemory<B: Backend> {
-    memory: AllocationRef<B>,
-    /// Whether the work that uses it is noted.
-    is_noted: bool,
+    /// `None` once the work that uses it is noted, or cannot be.
+    memory: Option<AllocationRef<B>>,
+    address: u64,
 }
 
 impl<B: Backend> ServedMemory<B> {
@@ -124,50 +143,67 @@ impl<B: Backend> ServedMemory<B> {
     /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is none, and
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for a stream that is captured: its graph could run when the memory is
     /// another's.
-    pub fn allocate(device: &Device<B>, bytes: usize, stream: Option<&ServedStream<B>>) -> Result<Self> {
+    pub fn allocate(device: &Device<B>, bytes: usize, stream: &FoundStream<B>) -> Result<Self> {
         let memory = match stream {
-            None => {
+            FoundStream::AnyStream => {
                 Allocation::for_host(device, ALLOCATE, bytes, Self::ALIGN, MemoryKind::Device)?.into_memory()
             }
-            Some(ServedStream { device, timeline, raw }) => {
-                let core = device.core();
-                if timeline.kind() != StreamKind::Legacy && core.note_loss(raw.is_capturing())? {
-                    let what = "memory for a stream that is captured into a graph";
-                    return Err(core.error(ALLOCATE, ErrorKind::Unsupported { what }));
-                }
+            FoundStream::Captured => {
+                let what = "memory for a stream that is captured into a graph";
+                return Err(device.core().error(ALLOCATE, ErrorKind::Unsupported { what }));
+            }
+            FoundStream::Known(ServedStream { device, timeline, raw }) => {
                 let memory = Allocation::new(device, ALLOCATE, bytes, Self::ALIGN)?;
                 memory.make_owner_wait(ALLOCATE, timeline, raw)?;
                 memory
             }
         };
-        Ok(Self { memory, is_noted: false })
+        let address = if memory.len() == 0 { 0 } else { memory.address() };
+        Ok(Self { memory: Some(memory), address })
     }
 
     /// Returns the address; 0 where there are no bytes.
     pub fn address(&self) -> u64 {
-        if self.memory.len() == 0 { 0 } else { self.memory.address() }
+        self.address
     }
 
     /// Gives the memory back after the work that is on the stream now. Without a stream, and where the stream is captured, after the work
-    /// that is on any stream of the device.
-    pub fn free(mut self, stream: Option<&ServedStream<B>>) {
-        self.is_noted = stream.is_some_and(|stream| self.note(&stream.timeline, stream.note_work()));
-    }
-
-    fn note(&self, timeline: &Arc<Timeline<B>>, submission: Result<u64>) -> bool {
-        let is_same = self.memory.context().is_same(&timeline.context);
-        let Some(submission) = submission.ok().filter(|_| is_same) else { return false };
-        self.memory.record_import("deallocate", timeline.clone(), submission);
-        true
+    /// that is on any stream of the device. Where the stream cannot be asked, as one of another device cannot, the memory is leaked and
+    /// the device's errors tell why.
+    pub fn free(mut self, stream: &FoundStream<B>) {
+        let FoundStream::Known(stream) = stream else { return };
+        if let Some(memory) = self.memory.take() {
+            note(memory, &stream.timeline, stream.note_work());
+        }
     }
 }
 
 impl<B: Backend> Drop for ServedMemory<B> {
     fn drop(&mut self) {
-        if !self.is_noted && self.memory.check("deallocate").is_ok() {
-            let others = self.memory.context().unknown_streams();
+        if let Some(memory) = self.memory.take() {
+            let others = memory.context().unknown_streams();
             let submission = others.reserve_index();
-            self.note(&others, submission);
+            note(memory, &others, submission);
+        }
+    }
+}
+
+/// Notes the last uses of memory, which goes back when they are over.
+fn note<B: Backend>(memory: AllocationRef<B>, timeline: &Arc<Timeline<B>>, submission: Result<u64>) {
+    const OPERATION: &str = "deallocate";
+    // What is older than a reset, or a parent's, goes nowhere.
+    if memory.check(OPERATION).is_err() {
+        return;
+    }
+    let is_same = memory.context().is_same(&timeline.context);
+    match submission {
+        Ok(submission) if is_same => memory.record_import(OPERATION, timeline.clone(), submission),
+        submission => {
+            let why = "the stream belongs to another device";
+            let wrong = || memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
+            memory.core().errors.push(submission.err().unwrap_or_else(wrong));
+            // Law 8: its uses are not known to be over.
+            mem::forget(memory);
         }
     }
 }
