@@ -34,7 +34,7 @@ impl Needs {
             // Where work-items wait, a variable is also on its way to the memory that keeps it, and back.
             Some(HostForm::Phases | HostForm::WorkItems) => (MOST / 2, "a kernel whose work-items wait"),
         };
-        // What is left is for the parameters that lie there: at least one array of theirs.
+        // What is left is for the parameters that lie there: at least one array.
         let tables = MOST_CONSTANT_BYTES - if uses_constants { CONSTANT_ALIGN } else { 0 };
         for (what, bytes, kind, most) in [
             ("variables", self.variables, kind, variables),

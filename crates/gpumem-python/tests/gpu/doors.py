@@ -24,6 +24,7 @@ def served(library):
     import pygpumem
 
     gc.collect()
+    pygpumem.get_current_device().flush()  # what waited for its last use
     return pygpumem.memory_report("cuda:0").as_dict()["served"].get(library, 0)
 
 
