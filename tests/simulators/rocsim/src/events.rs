@@ -25,6 +25,16 @@ struct Slot {
     signalled: bool,
     /// How often it was set, by which a waiter that knows the number misses nothing.
     age: u64,
+    /// How many wait for it. All of them see it set, and then one that resets itself is not set for who comes later.
+    waiters: usize,
+}
+
+impl Slot {
+    fn set(&mut self) {
+        self.signalled = self.manual_reset || self.waiters == 0;
+        self.age += 1;
+        SIGNALLED.notify_all();
+    }
 }
 
 #[derive(Default)]
@@ -95,7 +105,7 @@ impl Events {
         };
         let mut event = Box::new(Event { event_id: id, event_data });
         let address: *mut Event = &mut *event;
-        self.slots.insert(id, Slot { event, manual_reset, signalled, age: 1 });
+        self.slots.insert(id, Slot { event, manual_reset, signalled, age: 1, waiters: 0 });
         stats().events_created.add(1);
         Ok(address)
     }
@@ -112,10 +122,10 @@ pub(crate) fn destroy(id: u32) -> Status {
 pub(crate) fn set(id: u32, signalled: bool) -> Status {
     let mut events = EVENTS.lock();
     let Some(slot) = events.slots.get_mut(&id) else { return Status::INVALID_HANDLE };
-    slot.signalled = signalled;
     if signalled {
-        slot.age += 1;
-        SIGNALLED.notify_all();
+        slot.set();
+    } else {
+        slot.signalled = false;
     }
     Status::SUCCESS
 }
@@ -123,6 +133,12 @@ pub(crate) fn set(id: u32, signalled: bool) -> Status {
 /// Whether an event is set, or `None` if there is none of that number.
 pub(crate) fn is_set(id: u32) -> Option<bool> {
     EVENTS.lock().slots.get(&id).map(|slot| slot.signalled)
+}
+
+/// How many wait for an event.
+#[cfg(test)]
+pub(crate) fn waiters(id: u32) -> usize {
+    EVENTS.lock().slots.get(&id).map_or(0, |slot| slot.waiters)
 }
 
 /// Whether the waiters of an event may know its age.
@@ -150,21 +166,46 @@ impl Waited {
     }
 }
 
-impl Slot {
-    fn is_set_for(&self, waited: &Waited) -> bool {
-        self.signalled || waited.age.is_some_and(|age| age != self.age)
+/// An event of one wait.
+struct Waiter<'a> {
+    waited: &'a mut Waited,
+    /// The age of the event when it was looked at last.
+    seen: u64,
+    is_set: bool,
+}
+
+impl<'a> Waiter<'a> {
+    /// Takes an event that is set, and resets what resets itself; otherwise joins those that wait for it.
+    fn new(waited: &'a mut Waited, slot: &mut Slot) -> Self {
+        let is_set = slot.signalled || waited.age.is_some_and(|age| age != slot.age);
+        slot.signalled &= slot.manual_reset;
+        slot.waiters += 1;
+        Self { waited, seen: slot.age, is_set }
     }
 
-    /// Tells the waiter what it asks for, and resets what resets itself.
-    fn take(&mut self, waited: &mut Waited) {
-        if !self.is_set_for(waited) {
+    fn look(&mut self, slot: &Slot) -> bool {
+        self.is_set |= slot.age != self.seen;
+        self.seen = slot.age;
+        self.is_set
+    }
+
+    /// Leaves those that wait, and tells what is asked for. A wait that has failed gives back what it took.
+    fn end(self, slot: &mut Slot, status: Status) {
+        // The number may be another event's by now.
+        slot.waiters = slot.waiters.saturating_sub(1);
+        if !self.is_set {
             return;
         }
-        self.signalled &= self.manual_reset;
-        waited.age = waited.age.map(|_| self.age);
-        if self.event.event_data.event_type == event_type::MEMORY {
+        if status != Status::SUCCESS {
+            if !slot.manual_reset {
+                slot.set();
+            }
+            return;
+        }
+        self.waited.age = self.waited.age.map(|_| self.seen);
+        if slot.event.event_data.event_type == event_type::MEMORY {
             // SAFETY: the payload of such an event is this one, from its beginning on.
-            waited.fault = Some(unsafe { self.event.event_data.payload.memory_access_fault });
+            self.waited.fault = Some(unsafe { slot.event.event_data.payload.memory_access_fault });
         }
     }
 }
@@ -180,30 +221,39 @@ pub(crate) fn wait_for(waited: &mut [Waited], all: bool, milliseconds: u32) -> S
     let deadline =
         (milliseconds != u32::MAX).then(|| Instant::now() + Duration::from_millis(u64::from(milliseconds)));
     let mut events = EVENTS.lock();
-    loop {
-        let mut set = 0;
-        for waited in waited.iter() {
-            match events.slots.get(&waited.id) {
-                Some(slot) => set += usize::from(slot.is_set_for(waited)),
-                None => return Status::INVALID_HANDLE,
-            }
-        }
-        if set > 0 && (!all || set == waited.len()) {
-            for waited in waited {
-                if let Some(slot) = events.slots.get_mut(&waited.id) {
-                    slot.take(waited);
-                }
-            }
-            return Status::SUCCESS;
+    if waited.iter().any(|waited| !events.slots.contains_key(&waited.id)) {
+        return Status::INVALID_HANDLE;
+    }
+    let mut waiters = Vec::new();
+    for waited in waited {
+        // It was looked for above, under this lock.
+        let Some(slot) = events.slots.get_mut(&waited.id) else { continue };
+        waiters.push(Waiter::new(waited, slot));
+    }
+    let status = loop {
+        let set = waiters.iter_mut().try_fold(0, |set, waiter| {
+            let slot = events.slots.get(&waiter.waited.id)?;
+            Some(set + usize::from(waiter.look(slot)))
+        });
+        match set {
+            None => break Status::INVALID_HANDLE,
+            Some(set) if set > 0 && (!all || set == waiters.len()) => break Status::SUCCESS,
+            Some(_) => {}
         }
         match deadline {
             None => SIGNALLED.wait(&mut events),
             Some(deadline) if SIGNALLED.wait_until(&mut events, deadline).timed_out() => {
-                return Status::WAIT_TIMEOUT;
+                break Status::WAIT_TIMEOUT;
             }
             Some(_) => {}
         }
+    };
+    for waiter in waiters {
+        if let Some(slot) = events.slots.get_mut(&waiter.waited.id) {
+            waiter.end(slot, status);
+        }
     }
+    status
 }
 
 /// Raises the memory events that the runtime listens to, which makes it report the fault.
@@ -217,8 +267,7 @@ pub(crate) fn raise_memory_fault(fault: &Fault) {
                 failure: FAILURE_NOT_PRESENT,
                 flags: MEMORY_FATAL_PROCESS,
             };
-            slot.signalled = true;
+            slot.set();
         }
     }
-    SIGNALLED.notify_all();
 }

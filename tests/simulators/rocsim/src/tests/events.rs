@@ -46,3 +46,21 @@ fn a_waiter_is_woken_by_the_event_and_by_its_end() {
     assert!(start.elapsed() < Duration::from_secs(30));
     events::destroy(event);
 }
+
+/// Both AMD's runtime and the one who waits for a signal wait for its event.
+#[test]
+fn an_event_that_resets_itself_wakes_all_that_wait_for_it() {
+    let event = create(false);
+    thread::scope(|scope| {
+        let waiters = [(); 3].map(|()| scope.spawn(move || events::wait(&[event], true, 30_000)));
+        while events::waiters(event) < waiters.len() {
+            thread::yield_now();
+        }
+        events::set(event, true);
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap(), Status::SUCCESS);
+        }
+    });
+    assert_eq!(events::is_set(event), Some(false));
+    events::destroy(event);
+}
