@@ -195,6 +195,21 @@ fn larger_table(y: Own<u8>) {
     y[own()] = MORE[global_id(0)];
 }
 
+const HALF: [f32; 9000] = [1.0; 9000];
+
+#[gpumem::device]
+fn entry<const N: usize>(at: usize) -> f32 {
+    HALF[at]
+}
+
+#[gpumem::kernel]
+fn one_table(y: Own<f32>) {
+    let at = own();
+    if at[0] < y.len() {
+        y[at] = entry::<1>(at[0]) + entry::<2>(at[0]);
+    }
+}
+
 /// NVIDIA's constant memory has room for both, and what fits is the same on every device.
 #[test]
 fn constants_of_the_body_and_of_the_launch_share_their_memory() {
@@ -213,6 +228,8 @@ fn constants_of_the_body_and_of_the_launch_share_their_memory() {
     assert!(matches!(error.kind(), ErrorKind::OutOfMemory { total, .. } if *total == left), "{error}");
 
     large_table().load(&device).unwrap();
+    // One text, and so one table, of two instances.
+    one_table().load(&device).unwrap();
     for error in
         [large_table_and_parameter().load(&device).unwrap_err(), larger_table().load(&device).unwrap_err()]
     {

@@ -81,7 +81,7 @@ impl PrintedProgram {
             let alike = records.iter().take(at).filter(|other| other.rust == record.rust).count();
             out = out.replace(&record.name, &identifier(record.rust, alike));
         }
-        (out, printed.tables)
+        (out, printed.tables.saturating_add(self.table_bytes()))
     }
 
     /// Declares the records of all types, each once. `visited` are the functions whose records are declared.
@@ -107,13 +107,15 @@ impl PrintedProgram {
         }
     }
 
-    /// Prints the functions that are not among those printed yet. Gives their names. Called once for each that is printed.
+    /// Bytes of its own tables. In whatever order a compiler lays them out, none leaves a larger gap.
+    fn table_bytes(&self) -> usize {
+        let tables = self.constants.iter().filter(|constant| constant.is_table());
+        let bytes = tables.map(|table| table.bytes.max(1).next_multiple_of(CONSTANT_ALIGN));
+        bytes.fold(0, usize::saturating_add)
+    }
+
+    /// Prints the functions that are not among those printed yet. Gives their names.
     fn functions(&self, printed: &mut Functions) -> Vec<String> {
-        for table in self.constants.iter().filter(|constant| constant.is_table()) {
-            // In whatever order a compiler lays them out, none leaves a larger gap.
-            printed.tables =
-                printed.tables.saturating_add(table.bytes.max(1).next_multiple_of(CONSTANT_ALIGN));
-        }
         let mut names = Vec::new();
         for function in &self.functions {
             let address = Rc::as_ptr(function);
@@ -140,7 +142,10 @@ impl PrintedProgram {
             match printed.texts.iter().find(|(known, _)| *known == name) {
                 Some((_, known)) if *known != text => continue,
                 Some(_) => {}
-                None => printed.texts.push((name.clone(), text)),
+                None => {
+                    printed.tables = printed.tables.saturating_add(self.table_bytes());
+                    printed.texts.push((name.clone(), text));
+                }
             }
             return format!("functions::{name}");
         }
@@ -180,7 +185,7 @@ struct Functions {
     texts: Vec<(String, String)>,
     /// The names of the trees that are printed.
     names: Vec<(*const PrintedProgram, String)>,
-    /// Bytes of their tables, and of those of the kernel.
+    /// Bytes of their tables.
     tables: usize,
 }
 
