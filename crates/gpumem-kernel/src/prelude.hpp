@@ -225,7 +225,9 @@ GPUMEM_DEVICE void in_parameter(u64 index, u64 extent) {
 template <u64... Extents> struct product;
 template <> struct product<> { static constexpr u64 value = 1; };
 template <u64 First, u64... Rest> struct product<First, Rest...> {
-    static constexpr u64 value = First * product<Rest...>::value;
+    static constexpr u64 rest = product<Rest...>::value;
+    static_assert(rest == 0 || First <= ~0ull / rest, "the extents have a product of 64 bits");
+    static constexpr u64 value = First * rest;
 };
 
 // The row-major position of an index in fixed extents.

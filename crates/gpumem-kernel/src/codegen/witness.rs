@@ -109,10 +109,11 @@ impl Language {
     }
 
     /// The end of a shared array of these extents, of which the memory before it ends there. One that would end beyond all memory
-    /// ends at its last byte: no device has so much.
+    /// ends at its last byte: no device has so much. C++ has no array without elements: it has one.
     pub fn shared_end<T, const N: usize>(bytes: usize, extents: [usize; N]) -> usize {
         let start = bytes.checked_next_multiple_of(align_of::<T>()).unwrap_or(usize::MAX);
-        start.saturating_add(extents.iter().fold(size_of::<T>(), |all, extent| all.saturating_mul(*extent)))
+        let all = |all: usize, extent: &usize| all.saturating_mul(*extent.max(&1));
+        start.saturating_add(extents.iter().fold(size_of::<T>(), all))
     }
 
     /// An extent, as its type has it.
