@@ -7,7 +7,7 @@ use gpumem_macros::kernel;
 /// The kernel for axes of which neighbours lie side by side, or nearly: one group of 256 for each tile of 2048 elements.
 /// `before` is empty, or has the sum of all tiles before each. `exclusive` leaves the element itself out.
 // SAFETY: each work-item writes its own elements of `out`, and barriers separate the uses of shared arrays. Indices are below the
-// number of elements: groups beyond the tiles do nothing.
+// number of elements: the caller launches one group for each tile, of lines that are not empty.
 // Few elements are on their way for each work-item, so that a multiprocessor needs all of its work-items.
 #[kernel(unsafe, unchecked, launch_bounds = (256, 8), crate = crate)]
 pub(crate) fn scan_tiles<T, A, R, First, Last>(

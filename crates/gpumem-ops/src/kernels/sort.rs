@@ -7,7 +7,7 @@ use gpumem_macros::{device, kernel};
 /// Counts the digits of each tile of 4096 elements, for groups of 256, one for each tile. `counts` has those of digit 0 of all tiles,
 /// then those of digit 1, and so on.
 // SAFETY: each lane counts in a column of its own, barriers separate the uses of shared arrays, and each group writes its own counts.
-// Indices of `x` are compared with its length, and the caller gives `counts` for as many tiles as groups.
+// Indices of `x`, which is not empty, are compared with its length, and the caller gives `counts` for as many tiles as groups.
 #[kernel(unsafe, unchecked, crate = crate)]
 pub(crate) fn count_digits<T, Digit>(x: Slice<T>, counts: SliceMut<u32>, shift: u32, length: u64, inner: u64)
 where
