@@ -1,10 +1,17 @@
 """The device memory of cuda.core from gpumem's pool: ``pygpumem.cuda_core.MemoryResource(0).allocate(size, stream=stream)``."""
 
+import inspect
+
+NEEDS = "pygpumem.cuda_core needs cuda-core 1.2 or newer"
+
 try:
     import cuda.core as core
     from cuda.core import Buffer
 except ImportError as error:
-    raise ImportError("pygpumem.cuda_core needs cuda-core 1.0 or newer") from error
+    raise ImportError(NEEDS) from error
+# Before, a buffer ends in the order of the default stream.
+if "stream" not in inspect.signature(Buffer.from_handle).parameters:
+    raise ImportError(NEEDS)
 
 from . import _serve
 from ._native import serve_memory
