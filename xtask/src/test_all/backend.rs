@@ -5,7 +5,7 @@
 //! and only if nothing failed. Without a device it skips everything and says why in the report.
 
 use super::{
-    CONFORMANCE, DEVICE, Options,
+    CONFORMANCE, DEVICE, Options, Part,
     machine::{GRAPHS, HIP_ON_CUDA, Machine, NEWER, Newer, REDUCED, SIMULATED},
     report::BackendResult,
 };
@@ -64,8 +64,35 @@ pub(crate) fn program<'a>(programs: &'a Programs, package: &str, target: &str) -
     programs.get(&(package.to_owned(), target.to_owned()))?.to_str()
 }
 
-/// The rows of one backend: on the machine as it is, and on those that it can be made to look like.
+/// The rows of the backends.
 pub(super) fn run(
+    workspace: &Workspace,
+    programs: &Programs,
+    options: &Options,
+) -> Result<Vec<BackendResult>> {
+    let mut results = Vec::new();
+    if options.has(Part::Conformance) {
+        for name in BACKENDS {
+            results.extend(conformance(workspace, name, programs, options)?);
+        }
+    }
+    // A device that was asked for is one of the machine as it is.
+    if options.has(Part::NewerRocm) && options.device_of("roc").is_none() {
+        let program = program(programs, "gpumem-roc", CONFORMANCE).context("no conformance program")?;
+        for Newer { version, tests, suite, graphs } in &NEWER {
+            results.push(device_tests(workspace, programs, Some(*version), tests)?);
+            for (machine, cases) in [(suite, REDUCED), (graphs, GRAPHS)] {
+                let filter = options.filter.clone().or(Some(cases.to_owned()));
+                let part = Options { filter, ..Options::default() };
+                results.push(on_rocm(workspace, program, Some(*version), machine, &part)?);
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// The rows of one backend: on the machine as it is, and on those that it can be made to look like.
+fn conformance(
     workspace: &Workspace,
     name: &'static str,
     programs: &Programs,
@@ -75,7 +102,7 @@ pub(super) fn run(
         return Ok(vec![BackendResult::absent(name, "no conformance program")]);
     };
     let mut library = None;
-    let mut results = rows(name, options, |machine, arguments| {
+    rows(name, options, |machine, arguments| {
         let mut shell = Shell::new(workspace.root());
         for (variable, value) in machine.map_or(&[][..], |machine| machine.variables) {
             shell = shell.env(variable, value);
@@ -88,18 +115,7 @@ pub(super) fn run(
             shell = shell.env("LD_LIBRARY_PATH", library_path(folder)?);
         }
         shell.run(program, arguments)
-    })?;
-    if results.first().is_some_and(|first| is_simulated(first, options)) {
-        for Newer { version, tests, suite, graphs } in &NEWER {
-            results.push(device_tests(workspace, programs, Some(*version), tests)?);
-            for (machine, cases) in [(suite, REDUCED), (graphs, GRAPHS)] {
-                let filter = options.filter.clone().or(Some(cases.to_owned()));
-                let part = Options { filter, ..Options::default() };
-                results.push(on_rocm(workspace, program, Some(*version), machine, &part)?);
-            }
-        }
-    }
-    Ok(results)
+    })
 }
 
 /// Whether the suite ran on the simulated GPU. A device that was asked for is one of the machine as it is.
