@@ -87,13 +87,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if !installed.pip(&["jax"])? {
         println!("no JAX: its tests are skipped");
     }
-    // The libraries whose memory gpumem serves, as far as that needs no GPU.
-    let numba = ["numba-cuda", "nvidia-cuda-runtime"];
-    for packages in [&numba[..], &["cuda-core[cu13]"], &["cupy-cuda13x"], &["rmm-cu13"]] {
-        if !installed.pip(packages)? {
-            println!("no {}: its tests are skipped", packages.join(" "));
-        }
-    }
     let (shell, python) = (installed.shell(), installed.tool("python"));
     let pytest = ["-m", "pytest", "-q", "-rfEs"];
     let tested = shell.run(&python, &[&pytest[..], &["tests"]].concat())?;

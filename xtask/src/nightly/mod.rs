@@ -2,6 +2,7 @@
 
 mod compile_time;
 mod fuzz;
+mod libraries;
 mod long;
 mod mutants;
 mod nccl;
@@ -62,6 +63,8 @@ enum Step {
     Nccl,
     /// numba-cuda's own tests of the host's side, against the Python package
     Numba,
+    /// The Python package below Numba, CuPy, cuda.core and RMM, without a GPU
+    Libraries,
     /// Machine code on every version of ROCm that is there, for all simulated architectures
     Rocm,
 }
@@ -81,6 +84,7 @@ impl Step {
             Step::Mutants => mutants::run(workspace),
             Step::Nccl => nccl::run(workspace),
             Step::Numba => numba::run(workspace),
+            Step::Libraries => libraries::run(workspace),
             Step::Rocm => rocm::run(workspace),
         }
     }
