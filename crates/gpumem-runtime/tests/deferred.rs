@@ -1,11 +1,14 @@
 //! The deferred queue, `defer_cleanup` and explicit `free`, over memory that comes straight from the driver.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-use gpumem_core::{ErrorKind, MemoryKind, StreamOptions};
+use gpumem_core::{Error, ErrorKind, MemoryKind, StreamOptions};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
-use gpumem_kernel::{KernelDef, WorkItemIds, config_for_items};
-use gpumem_runtime::{Device, memory::DeferredLimits};
-use std::sync::Arc;
+use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
+use gpumem_runtime::{
+    Device,
+    memory::{DeferredLimits, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
+};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 const TOTAL: usize = 1 << 20;
 
@@ -229,4 +232,86 @@ fn what_is_made_without_an_allocation_frees_what_was_dropped() {
         assert!(device.pending_frees().0 <= MOST);
     }
     assert!(raw.counters().streams < 20 && raw.counters().events < 20);
+}
+
+/// A cache of one's own: it keeps blocks with the uses that are pending, and gives one back to the driver where none fits.
+#[derive(Debug)]
+struct Cache {
+    driver: Arc<dyn MemoryResource<Host>>,
+    kept: Mutex<Vec<MemoryBlock<Host>>>,
+}
+
+impl Cache {
+    fn pop(&self) -> Option<MemoryBlock<Host>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+impl MemoryResource<Host> for Cache {
+    fn name(&self) -> &'static str {
+        "cache"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>, Error> {
+        match self.pop() {
+            Some(block) if block.bytes() >= request.bytes => return Ok(block),
+            Some(block) => self.driver.deallocate(block)?,
+            None => {}
+        }
+        self.driver.allocate(request)
+    }
+
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(block);
+        Ok(())
+    }
+
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<(), Error> {
+        self.driver.deallocate(block)
+    }
+
+    fn forget(&self) {
+        while self.pop().is_some() {}
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.driver.statistics()
+    }
+}
+
+/// In a callback nothing may wait, and a block that is given back there is freed by a later call.
+#[test]
+fn the_driver_keeps_a_block_whose_use_it_cannot_wait_for_until_it_is_over() {
+    let raw = Host::open_with(&HostOptions::new().memory(TOTAL)).unwrap();
+    let device = Device::from_raw(raw.clone());
+    let driver = device.driver_memory();
+    let cache = Arc::new(Cache { driver: driver.clone(), kept: Mutex::default() });
+    device.set_memory_resource(MemoryKind::Device, cache).unwrap();
+    let (end, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    // SAFETY: it writes nothing.
+    let slow = unsafe { KernelDef::<(SliceMut<u8>,)>::new("slow") }
+        .host_loop(move |_, _| drop(wait.lock().map(|wait| wait.recv())))
+        .load(&device)
+        .unwrap();
+    let (busy, idle) = (device.stream().unwrap(), device.stream().unwrap());
+    let mut array = device.device_array::<u8, _>(1 << 10).unwrap();
+    slow.launch(&busy, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
+    drop(array);
+
+    let (told, outcome) = mpsc::channel();
+    let inside = device.clone();
+    idle.add_callback(move |_| drop(told.send(inside.uninit_array::<u8, _>(2 << 10).map(drop)))).unwrap();
+    outcome.recv().unwrap().unwrap();
+    assert_eq!(
+        (driver.statistics().allocated, device.pending_frees()),
+        (3 << 10, (1, 1 << 10)),
+        "it is in use"
+    );
+    end.send(()).unwrap();
+    device.synchronize().unwrap();
+    device.flush().unwrap();
+    assert_eq!((driver.statistics().allocated, raw.counters().releases), (2 << 10, 1));
+    assert_eq!(device.pending_frees(), (0, 0));
+    assert!(device.take_errors().is_empty());
 }

@@ -1,6 +1,6 @@
 //! An item of the queue of deferred frees.
 
-use super::{pending_accesses::PendingAccesses, resource::MemoryBlock};
+use super::{driver::DriverStats, pending_accesses::PendingAccesses, resource::MemoryBlock};
 use gpumem_core::{Backend, MemoryUse};
 use std::{any::Any, sync::Arc};
 
@@ -11,6 +11,11 @@ pub enum DeferredFree<B: Backend> {
         block: MemoryBlock<B>,
         /// The number of its resource.
         resource: u8,
+    },
+    /// A block of the driver's resource, with the counts that it leaves.
+    Driver {
+        block: MemoryBlock<B>,
+        stats: Arc<DriverStats>,
     },
     /// Foreign memory: dropping its owner gives it back.
     Foreign {
@@ -38,7 +43,7 @@ pub enum DeferredFree<B: Backend> {
 impl<B: Backend> DeferredFree<B> {
     pub(super) fn bytes(&self) -> usize {
         match self {
-            DeferredFree::Memory { block, .. } => block.bytes(),
+            DeferredFree::Memory { block, .. } | DeferredFree::Driver { block, .. } => block.bytes(),
             DeferredFree::Foreign { memory, .. } => memory.bytes,
             _ => 0,
         }
@@ -48,6 +53,7 @@ impl<B: Backend> DeferredFree<B> {
     pub(super) fn driver_bytes(&self) -> usize {
         match self {
             DeferredFree::Memory { block, .. } if block.is_of_driver() => block.bytes(),
+            DeferredFree::Driver { block, .. } => block.bytes(),
             _ => 0,
         }
     }
@@ -59,7 +65,7 @@ impl<B: Backend> DeferredFree<B> {
 
     pub(super) fn uses(&self) -> Option<&PendingAccesses<B>> {
         match self {
-            DeferredFree::Memory { block, .. } => Some(block.uses()),
+            DeferredFree::Memory { block, .. } | DeferredFree::Driver { block, .. } => Some(block.uses()),
             DeferredFree::Foreign { uses, .. }
             | DeferredFree::ForeignStream { uses, .. }
             | DeferredFree::Module { uses, .. } => Some(uses),

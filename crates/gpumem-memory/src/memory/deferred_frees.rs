@@ -400,6 +400,7 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
                 None => Ok(()),
             })
         }
+        DeferredFree::Driver { block, stats } => FreeOutcome::Done(stats.release(core, block)),
         DeferredFree::Foreign { owner, memory, .. } => {
             // The bytes belong to their owner from here on, and no enqueued work writes them any more.
             if POISONED.is_any() {

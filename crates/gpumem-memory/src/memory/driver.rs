@@ -3,7 +3,7 @@
 use super::resource::{
     MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, wrong_generation,
 };
-use crate::memory::{DeviceCore, pending_accesses::Waited};
+use crate::memory::{DeviceCore, deferred_free::DeferredFree};
 use gpumem_core::{
     AllocationRequest, Backend, DeviceBuffer as _, DriverDevice, Error, ErrorKind, MemoryKind, POISONED,
     Result,
@@ -19,12 +19,12 @@ use std::{
 pub struct DriverMemory<B: Backend> {
     core: Weak<DeviceCore<B>>,
     id: ResourceId,
-    stats: DriverStats,
+    stats: Arc<DriverStats>,
 }
 
 /// Counts of the driver's allocations and frees.
 #[derive(Debug, Default)]
-struct DriverStats {
+pub struct DriverStats {
     allocated: AtomicUsize,
     peak: AtomicUsize,
     blocks: AtomicUsize,
@@ -63,12 +63,41 @@ impl DriverStats {
         // Relaxed: as in `add`.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// Gives a block of this generation, whose uses are over, to the driver.
+    pub(super) fn release<B: Backend>(&self, core: &DeviceCore<B>, mut block: MemoryBlock<B>) -> Result<()> {
+        let Some(buffer) = block.buffer.take() else { return Ok(()) };
+        let (kind, bytes) = (buffer.kind(), block.bytes());
+        self.forget(bytes);
+        core.recorder.reserved(kind, -(bytes as i64));
+        if POISONED.is_any() {
+            // The driver may give the addresses to others.
+            let start = block.address();
+            // SAFETY: the library does not read the block again.
+            unsafe { POISONED.clear(&(start..start.saturating_add(block.bytes() as u64))) };
+        }
+        // SAFETY: the buffer was made by this device in this generation, and its uses are over.
+        match unsafe { core.raw.release(*buffer) } {
+            Ok(()) => {
+                core.counters.count_release();
+                if kind == MemoryKind::Device {
+                    core.late.note_released(bytes);
+                }
+                Ok(())
+            }
+            Err((buffer, error)) => {
+                // Whether it is free now is unknown: freeing it again could free another allocation.
+                mem::forget(buffer);
+                core.note_loss(Err(error))
+            }
+        }
+    }
 }
 
 impl<B: Backend> DriverMemory<B> {
     #[doc(hidden)]
     pub fn new(core: &Arc<DeviceCore<B>>) -> Self {
-        Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: DriverStats::default() }
+        Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: Arc::default() }
     }
 
     /// Counts a buffer of the backend as allocated.
@@ -119,49 +148,26 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             let why = "the block was allocated by another memory resource";
             return Err(Error::new("", "release", ErrorKind::InvalidArgument { why }));
         }
-        let Some(buffer) = block.buffer.take() else { return Ok(()) };
+        if block.buffer.is_none() {
+            return Ok(());
+        }
         let Ok(core) = self.core("release") else {
             // Whether the driver still knows it is unknown.
-            mem::forget(buffer);
+            mem::forget(block.buffer.take());
             return Ok(());
         };
-        if block.origin().generation != core.generation() {
+        let generation = block.origin().generation;
+        if generation != core.generation() {
             // The reset has taken it already.
-            mem::forget(buffer);
+            mem::forget(block.buffer.take());
             return Ok(());
         }
-        self.stats.forget(block.bytes());
-        if !block.uses().is_over() && block.uses().wait() != Waited::Over {
-            gpumem_core::tell!(error:
-                bytes = block.bytes(),
-                "memory is leaked: its last use cannot be proven to be over"
-            );
-            mem::forget(buffer);
-            return Ok(());
+        if block.uses().is_over() {
+            return self.stats.release(&core, block);
         }
-        let (kind, bytes) = (buffer.kind(), block.bytes());
-        core.recorder.reserved(kind, -(bytes as i64));
-        if POISONED.is_any() {
-            // The driver may give the addresses to others.
-            let start = block.address();
-            // SAFETY: the library does not read the block again.
-            unsafe { POISONED.clear(&(start..start.saturating_add(block.bytes() as u64))) };
-        }
-        // SAFETY: the buffer was made by this device in this generation, and its uses are over.
-        match unsafe { core.raw.release(*buffer) } {
-            Ok(()) => {
-                core.counters.count_release();
-                if kind == MemoryKind::Device {
-                    core.late.note_released(bytes);
-                }
-                Ok(())
-            }
-            Err((buffer, error)) => {
-                // Whether it is free now is unknown: freeing it again could free another allocation.
-                mem::forget(buffer);
-                core.note_loss(Err(error))
-            }
-        }
+        // Waits for the uses. Where nothing can wait now, a later call does.
+        let item = DeferredFree::Driver { block, stats: self.stats.clone() };
+        core.deferred_frees.free_now(&core, item, generation)
     }
 
     fn forget(&self) {
@@ -171,7 +177,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
     }
 
     fn statistics(&self) -> MemoryStatistics {
-        let DriverStats { allocated, peak, blocks, allocations, failures } = &self.stats;
+        let DriverStats { allocated, peak, blocks, allocations, failures } = &*self.stats;
         // Relaxed: two of them may be of different moments.
         let (allocated, peak) = (allocated.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
         MemoryStatistics {
