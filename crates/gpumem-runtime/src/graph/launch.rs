@@ -220,6 +220,13 @@ fn check_arguments<B: Backend>(plan: &Plan<B>, timeline: &Timeline<B>, places: &
     for (Given { array: place, extent }, parameter) in places.arrays.iter().zip(&signature.arrays) {
         let at = parameter.position;
         let fail = |error: LayoutError| Err(timeline.context.error(OPERATION, error).at_argument(at));
+        // Also what no step uses, which no gate sees.
+        let usable = timeline.check_owns(OPERATION, place.memory);
+        let usable = usable.and_then(|()| match timeline.is_recording() {
+            true => Ok(()),
+            false => place.memory.check_beside(&timeline.context, OPERATION),
+        });
+        usable.map_err(|error| error.at_argument(at))?;
         check_memory(OPERATION, place.memory, parameter.kind).map_err(|error| error.at_argument(at))?;
         let (found, expected) = (place.layout, &parameter.layout);
         if found.shape() != expected.shape() || found.strides() != expected.strides() {

@@ -248,9 +248,16 @@ fn a_launch_that_is_refused_makes_no_graph_of_the_driver() {
         Ok(())
     };
     drop(device.record((), body).unwrap());
+    let unused = device
+        .record((reads::<i64, _>(LEN), writes::<i64, _>(LEN)), |stream, (_x, mut y)| stream.fill(&mut y, 7))
+        .unwrap();
+    unused.launch(&stream, (&x, &mut y)).unwrap();
     for array in &refused {
-        graph.launch(&stream, (array, &mut y)).unwrap_err();
-        assert_eq!((graph.report().driver_graphs, graph.report().replayed), (1, None));
+        for graph in [&graph, &unused] {
+            let error = graph.launch(&stream, (array, &mut y)).unwrap_err();
+            assert_eq!(error.argument(), Some(1), "{error}");
+            assert_eq!((graph.report().driver_graphs, graph.report().replayed), (1, None));
+        }
     }
     graph.launch(&stream, (&x, &mut y)).unwrap();
     assert_eq!(graph.report().driver_graphs, 1);
