@@ -75,7 +75,7 @@ pub(super) fn text_of(
 
 /// Bytes of constant memory that a module has everywhere. AMD's devices, where it is ordinary memory with another
 /// cache, have more, which only a source in C++ can use.
-pub(super) const MOST_CONSTANT_BYTES: usize = 64 << 10;
+pub(crate) const MOST_CONSTANT_BYTES: usize = 64 << 10;
 
 /// Bytes to which arrays in constant memory are aligned. Elements that need more do not compile there.
 pub(super) const CONSTANT_ALIGN: usize = 16;

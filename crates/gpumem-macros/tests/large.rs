@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, large_assignments)] // helpers of tests
 
 use gpumem::{
-    Device, DeviceRecord,
+    Device, DeviceRecord, ErrorKind,
     kernel::{InOut, Out, config_for_items, prelude::*},
 };
 
@@ -288,4 +288,19 @@ fn parts_of_large_elements_take_turns_on_the_stack() {
     let mut y = [0; 2];
     many_parts().load(&device).unwrap().launch(&stream, &config_for_items(2, 2), (&x, Out(&mut y))).unwrap();
     assert_eq!(y, [64 * 6; 2]);
+}
+
+/// An element without bytes is one in C++.
+const VAST: [[u32; 0]; 1 << 40] = [[]; 1 << 40];
+
+#[gpumem::kernel]
+fn counts_constants(y: Own<u64>) {
+    y[own()] = VAST.len() as u64;
+}
+
+#[test]
+fn constants_that_no_device_has_room_for_are_refused_and_not_printed() {
+    let error = counts_constants().load(&Device::open("host").unwrap()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
+    assert!(error.to_string().contains("constants that are arrays"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! Constants: values of the host, printed as literals of C++.
 
 use super::{DeviceType, Form, TypeInfo, Witness};
+use crate::source::MOST_CONSTANT_BYTES;
 use gpumem_core::BarrierScope;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -11,12 +12,15 @@ pub struct PrintedConstant {
     pub info: TypeInfo,
     /// Its value in C++.
     pub literal: String,
+    /// At least one for each literal, as in C++.
     pub bytes: usize,
 }
 
 impl PrintedConstant {
+    /// The text of a constant that no device has room for is not made: it would fill the memory.
     pub fn new<T: DeviceConst>(value: &T) -> Self {
-        Self { info: T::device_type(), literal: value.literal(), bytes: size_of::<T>() }
+        let literal = if T::LITERALS > MOST_CONSTANT_BYTES { String::new() } else { value.literal() };
+        Self { info: T::device_type(), literal, bytes: size_of::<T>().max(T::LITERALS) }
     }
 
     /// The constant of this value, which has the type that a witness has seen.
@@ -41,6 +45,9 @@ impl PrintedConstant {
     note = "constants of kernels are numbers, `bool`, enums, and arrays of them"
 )]
 pub unsafe trait DeviceConst: DeviceType {
+    /// How many literals an array has, at least: one for an element without bytes.
+    const LITERALS: usize = 1;
+
     /// The value as C++ has it.
     fn literal(&self) -> String;
 }
@@ -130,6 +137,11 @@ where
 
 // SAFETY: a literal of the type.
 unsafe impl<T: DeviceConst, const N: usize> DeviceConst for [T; N] {
+    const LITERALS: usize = match T::LITERALS.saturating_mul(N) {
+        0 => 1,
+        literals => literals,
+    };
+
     fn literal(&self) -> String {
         let elements: Vec<String> = self.iter().map(T::literal).collect();
         format!("{{{{{}}}}}", elements.join(", "))
