@@ -120,7 +120,7 @@ impl Lower {
     /// The receiver of an id, of a type that has the method itself: one of a trait for the work-item would come first.
     fn ids(&self, name: &syn::Ident) -> TokenStream {
         let item = item(name.span());
-        match name == "own" && !self.phases.is_empty() || WAVE_IDS.iter().any(|word| name == word) {
+        match name == "own" && self.is_split || WAVE_IDS.iter().any(|word| name == word) {
             true => item.to_token_stream(),
             false => quote_spanned!(own(name.span())=> __gpumem::Language::ids(&#item)),
         }

@@ -102,7 +102,9 @@ pub(crate) struct Lower {
     jumped: HashSet<String>,
     /// The last line that was told.
     line: usize,
-    /// The phases of a split body that have not been walked yet.
+    /// Whether the body is split at its barriers.
+    is_split: bool,
+    /// Its phases that have not been walked yet.
     phases: Vec<Option<Phase>>,
 }
 
@@ -188,6 +190,7 @@ impl Lower {
             loops: Vec::new(),
             jumped: HashSet::new(),
             line: 0,
+            is_split: false,
             phases: Vec::new(),
         }
     }

@@ -18,6 +18,7 @@ impl Lower {
     /// The body that runs all groups, one after the other. `unpacked` declares the parameters.
     pub(crate) fn split(&mut self, split: Split, unpacked: &TokenStream) -> TokenStream {
         let privates = split.kept.iter().map(|number| private(*number));
+        self.is_split = true;
         self.phases = split.phases.into_iter().map(Some).collect();
         let Code { host, .. } = self.block(&split.block);
         let (label, item, [phases, _]) = (group_label(), item(Span::call_site()), phases());
