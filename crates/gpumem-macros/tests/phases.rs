@@ -211,8 +211,36 @@ fn divides_by_zero(out: SliceMut<i64>) {
     out[global_id(0)] = turns as i64;
 }
 
+/// What a body asserts comes before what the group computes below it.
+#[gpumem::kernel(unsafe)]
+fn shares(out: SliceMut<i64>) {
+    let i = global_id(0);
+    assert!(group_id(0) > 0, "no shares");
+    let each = 100 / group_id(0);
+    out[i] = each as i64;
+    barrier(Local);
+    out[i] += 1;
+}
+
+/// No work-item reaches a phase.
+#[gpumem::kernel(unsafe)]
+fn leaves(out: SliceMut<i64>) {
+    if !out.is_empty() {
+        return;
+    }
+    barrier(Local);
+}
+
+#[test]
+fn a_body_without_phases_is_split() {
+    assert_eq!(agrees(&leaves(), HostForm::Phases, &config_for_items(64, 32)).unwrap(), [0; 64]);
+}
+
 #[test]
 fn a_fault_is_the_same_in_both_bodies() {
+    let found = agrees(&shares(), HostForm::Phases, &config_for_items(64, 32)).unwrap_err();
+    assert!(found.contains("no shares"), "{found}");
+
     let found = agrees(&panics(), HostForm::Phases, &config_for_items(64, 32)).unwrap_err();
     assert!(found.starts_with("work-item (13, 0, 0) of group (0, 0, 0) uses index [1000]"), "{found}");
     assert!(found.contains(&format!("phases.rs:{PANIC}:")), "{found}");

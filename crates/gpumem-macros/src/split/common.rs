@@ -283,3 +283,40 @@ impl Plan {
         }
     }
 }
+
+/// Whether an expression may end the launch: by an index, a division, a number that is too large. Values without are ids, sizes, and
+/// what is made of bits.
+pub(super) fn may_fault(e: &Expr) -> bool {
+    use syn::BinOp as Op;
+    match e {
+        Expr::Lit(_) | Expr::Path(_) | Expr::Const(_) => false,
+        Expr::Paren(inner) => may_fault(&inner.expr),
+        Expr::Group(inner) => may_fault(&inner.expr),
+        Expr::Cast(cast) => may_fault(&cast.expr),
+        Expr::Unary(unary) => !matches!(unary.op, syn::UnOp::Not(_)) || may_fault(&unary.expr),
+        Expr::Binary(binary) => {
+            let is_of_bits =
+                matches!(binary.op, Op::BitAnd(_) | Op::BitOr(_) | Op::BitXor(_) | Op::And(_) | Op::Or(_));
+            let compares =
+                matches!(binary.op, Op::Eq(_) | Op::Ne(_) | Op::Lt(_) | Op::Le(_) | Op::Gt(_) | Op::Ge(_));
+            let divides = matches!(binary.op, Op::Div(_) | Op::Rem(_)) && is_divisor(&binary.right);
+            !(is_of_bits || compares || divides) || may_fault(&binary.left) || may_fault(&binary.right)
+        }
+        Expr::Call(call) => {
+            !word(call).is_some_and(|word| COMMON.iter().chain(&OWN).any(|known| word == known))
+                || call.args.iter().any(may_fault)
+        }
+        Expr::MethodCall(call) => {
+            !["len", "extent", "is_empty"].iter().any(|known| call.method == known)
+                || may_fault(&call.receiver)
+                || call.args.iter().any(may_fault)
+        }
+        _ => true,
+    }
+}
+
+/// Whether it is a number by which every number can be divided.
+fn is_divisor(e: &Expr) -> bool {
+    matches!(e, Expr::Lit(literal) if matches!(&literal.lit, syn::Lit::Int(number)
+        if number.base10_parse::<u128>().is_ok_and(|number| number > 0)))
+}

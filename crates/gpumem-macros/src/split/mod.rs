@@ -110,6 +110,8 @@ struct Run {
     before: HashMap<String, usize>,
     after: HashMap<String, usize>,
     returns: bool,
+    /// Whether a statement may end the launch.
+    may_fault: bool,
     then: Option<Operation>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     DIFFERS, Kind, MARK, Operation, Plan, Run, Why,
-    common::{Found, assignment, has_type, is_barrier, is_shared_array, names, wave_operation},
+    common::{Found, assignment, has_type, is_barrier, is_shared_array, may_fault, names, wave_operation},
     reductions::captured,
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -288,6 +288,9 @@ impl Plan {
         names(statement, &mut self.run.mentions);
         self.run.assigned.extend(found.assigned.iter().cloned());
         self.run.returns |= found.returns;
+        let is_harmless = matches!(statement, Stmt::Local(local)
+            if plain_let(local).is_some_and(|(_, _, value)| !may_fault(value)));
+        self.run.may_fault |= !is_harmless;
         self.run.statements.push(statement.clone());
     }
 
@@ -316,8 +319,9 @@ impl Plan {
         if let Some((name, mutable, value)) = plain_let(local) {
             let is_array = is_shared_array(value);
             if is_array || may_be_common && !self.varying.contains(&number) && self.is_common(value) {
-                if !self.run.statements.is_empty() && self.find(name).is_some() {
-                    // It comes before the phase, whose statements may mean the variable that it hides.
+                // It comes before the phase, whose statements may mean the variable that it hides, or fault first.
+                let hides = !self.run.statements.is_empty() && self.find(name).is_some();
+                if hides || !is_array && self.run.may_fault && may_fault(value) {
                     self.flush(false, None, out)?;
                 }
                 let kind = if is_array { Kind::Array } else { Kind::Value };
