@@ -262,7 +262,7 @@ impl RocBuffer {
         let held = Held::Memory(self.origin);
         let outcome = device.enter(operation).and_then(|_current| {
             let _turn = device.enqueue_lock().alone();
-            if !device.let_go(held) {
+            if !device.remove_note(held) {
                 return Ok(());
             }
             // SAFETY: the note was there, so the memory is ours; nothing uses it any more.

@@ -138,8 +138,26 @@ impl RocDevice {
     }
 
     /// Removes the note: the caller then releases the handle. Returns `false` if a reset was faster.
-    pub(crate) fn let_go(&self, held: Held) -> bool {
+    pub(crate) fn remove_note(&self, held: Held) -> bool {
         self.0.held.lock().remove(&held)
+    }
+
+    /// Waits for the work of each stream that this device has made.
+    pub(crate) fn synchronize_streams(&self) -> Result<()> {
+        const OPERATION: &str = "hipStreamSynchronize";
+        let _current = self.enter(OPERATION)?;
+        let _turn = self.enqueue_lock().alone();
+        // Locked meanwhile: a stream whose note is there is not destroyed.
+        let held = self.0.held.lock();
+        let streams = held.iter().filter_map(|held| match held {
+            Held::Stream(stream) => Some(std::ptr::with_exposed_provenance_mut(*stream)),
+            _ => None,
+        });
+        for stream in streams {
+            // SAFETY: the note is there, so the stream is alive.
+            self.check(unsafe { self.hip().hipStreamSynchronize(stream) }, OPERATION)?;
+        }
+        Ok(())
     }
 
     /// Device memory with every byte in turn, each filling a word: where fills of a few bytes are copied from. Made on
@@ -322,11 +340,12 @@ impl Owner {
             return Ok(());
         }
         let outcome = self.device.enter(operation).and_then(|_current| {
-            if !self.device.let_go(held) {
+            if !self.device.remove_note(held) {
                 return Ok(());
             }
             // Memory is freed after all work of the device.
             let _turn = matches!(held, Held::Memory(_)).then(|| self.device.enqueue_lock().alone());
+            // Not noted again where HIP refuses: it may be destroyed all the same.
             // SAFETY: the note was there, so the handle is alive; the caller uses it no more.
             self.device.check(unsafe { give_back(self.device.hip(), held) }, operation)
         });

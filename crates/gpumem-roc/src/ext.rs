@@ -124,7 +124,9 @@ pub trait RocExt: Backend {
     }
 
     /// Registers slices while `body` runs. However it is left, by a panic too, the device is waited for, and the
-    /// slices are deregistered.
+    /// slices are deregistered. The wait ends captures of streams, as HIP has it; the streams that the device has made
+    /// are waited for then, and work that uses the slices on others must be over by itself. Where the work cannot be
+    /// waited for, the process ends, because it may still use the slices.
     ///
     /// # Errors
     /// As for [`register_memory`](Self::register_memory); `body` has not run then. Failures of waiting and

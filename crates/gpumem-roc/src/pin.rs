@@ -124,7 +124,7 @@ impl Registered {
         };
         if let Err(status) = HsaStatus::from(answer).ok() {
             if !self.is_hint {
-                self.device.let_go(held);
+                self.device.remove_note(held);
             }
             return Err(match status {
                 HsaStatus::OUT_OF_RESOURCES => {
@@ -167,12 +167,17 @@ impl Registered {
             let answer = unsafe { hsa.hsa_memory_deregister(place, bytes) };
             return HsaStatus::from(answer).ok().map_err(|status| status.error(operation));
         }
+        let held = Held::Memory(Provenance::Locked(place.expose_provenance()));
         // A reset may have been faster.
-        if !self.device.let_go(Held::Memory(Provenance::Locked(place.expose_provenance()))) {
+        if !self.device.remove_note(held) {
             return Ok(());
         }
         // SAFETY: the note was there, so the memory is locked; the caller uses it on no device any more.
         let status: Status = unsafe { provenance::unlock(place) };
+        if !status.is_success() {
+            // It is locked: a reset unlocks it, and no other lock of these bytes counts as the first.
+            self.device.hold(held);
+        }
         status.ok().map_err(|status| status.error(operation))
     }
 }
@@ -182,6 +187,15 @@ impl Drop for Registered {
         if let Err(error) = self.undo() {
             gpumem_core::tell!(warn: %error, "memory could not be deregistered");
         }
+    }
+}
+
+/// Waits for all work that may use registered memory. While any stream is captured HIP refuses to wait for a device, which says nothing
+/// of the work: its streams are waited for, one by one.
+fn wait_for_all(device: &RocDevice) -> Result<()> {
+    match device.synchronize() {
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => device.synchronize_streams(),
+        outcome => outcome,
     }
 }
 
@@ -201,7 +215,7 @@ pub(crate) fn scope<R>(
     impl Scope {
         fn end(&mut self) -> Result<()> {
             let Some(mut registered) = self.0.take() else { return Ok(()) };
-            if let Err(error) = registered.device.synchronize()
+            if let Err(error) = wait_for_all(&registered.device)
                 && !error.is_device_lost()
             {
                 if registered.device.check_alive("with_registered").is_err() {

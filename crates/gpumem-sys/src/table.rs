@@ -11,6 +11,8 @@ pub struct MissingSymbol(
 /// Declares a table of functions of a C library: a structure that is filled from a loaded library, with one method for
 /// each function. A function that the library lacks is [`MissingSymbol`] when it is called, and only then.
 ///
+/// `#[guard]` before a function calls the table's method `guard` before it, and keeps what that returns until the function has returned.
+///
 /// ```
 /// use core::ffi::c_int;
 ///
@@ -34,7 +36,7 @@ pub struct MissingSymbol(
 #[macro_export]
 macro_rules! functions {
     ($(#[$meta:meta])* $table:ident {
-        $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*
+        $($(#[$guard:ident])? fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*
     }) => {
         $(#[$meta])*
         #[allow(non_snake_case, reason = "the names of the library")]
@@ -82,8 +84,11 @@ macro_rules! functions {
                 #[inline]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<$result, $crate::MissingSymbol> {
                     match self.$name {
-                        // SAFETY: passed on to the caller.
-                        Some(function) => Ok(unsafe { function($($argument),*) }),
+                        Some(function) => {
+                            $(let _guard = self.$guard();)?
+                            // SAFETY: passed on to the caller.
+                            Ok(unsafe { function($($argument),*) })
+                        }
                         None => Err($crate::MissingSymbol(stringify!($name))),
                     }
                 }

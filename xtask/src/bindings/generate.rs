@@ -144,6 +144,9 @@ fn write_table(text: &mut String, table: &Table, functions: &[&ForeignItemFn]) -
             ReturnType::Default => "()".to_owned(),
             ReturnType::Type(_, result) => tokens(result),
         };
+        if table.relaxed.iter().any(|name| function.sig.ident == name) {
+            writeln!(text, "        #[relaxed]")?;
+        }
         writeln!(text, "        fn {}({}) -> {result};", function.sig.ident, arguments.join(", "))?;
     }
     text.push_str("    }\n}\n");

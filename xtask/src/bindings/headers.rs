@@ -31,12 +31,49 @@ pub(super) struct Headers {
     pub(super) opaque: &'static [&'static str],
 }
 
+/// While a thread captures a stream in HIP's default mode, these fail on every thread that is not in the relaxed mode, and end the
+/// capture.
+const RELAXED: &[&str] = &[
+    "hipMalloc",
+    "hipExtMallocWithFlags",
+    "hipMallocManaged",
+    "hipFree",
+    "hipHostMalloc",
+    "hipHostFree",
+    "hipHostRegister",
+    "hipHostUnregister",
+    "hipMemAdvise",
+    "hipMemGetAddressRange",
+    "hipIpcOpenMemHandle",
+    "hipIpcCloseMemHandle",
+    "hipDeviceEnablePeerAccess",
+    "hipDeviceDisablePeerAccess",
+    "hipStreamCreateWithPriority",
+    "hipStreamDestroy",
+    "hipStreamQuery",
+    "hipStreamSynchronize",
+    "hipStreamBeginCapture",
+    "hipStreamEndCapture",
+    "hipEventCreateWithFlags",
+    "hipEventDestroy",
+    "hipEventQuery",
+    "hipEventSynchronize",
+    "hipEventElapsedTime",
+    "hipModuleLoadData",
+    "hipModuleUnload",
+    "hipGraphInstantiateWithFlags",
+    "hipGraphExecDestroy",
+    "hipGraphDestroy",
+];
+
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
     /// The functions of this table begin so, and those of an earlier table do not.
     pub(super) prefix: &'static str,
     pub(super) functions: &'static [&'static str],
+    /// Those that are called in the relaxed mode of captures.
+    pub(super) relaxed: &'static [&'static str],
 }
 
 impl Headers {
@@ -74,6 +111,7 @@ pub(super) const HEADERS: &[Headers] = &[
                     "hiprtc(Version|CreateProgram|CompileProgram|DestroyProgram)",
                     "hiprtcGet(ProgramLog|ProgramLogSize|Code|CodeSize)",
                 ],
+                relaxed: &[],
             },
             Table {
                 name: "Hip",
@@ -94,11 +132,13 @@ pub(super) const HEADERS: &[Headers] = &[
                     "hipMemset(2DAsync|D8Async|D16Async|D32Async)",
                     "hipStream(CreateWithPriority|Destroy|Query|Synchronize|WaitEvent|IsCapturing)",
                     "hipStream(BeginCapture|EndCapture|GetCaptureInfo_v2)",
+                    "hipThreadExchangeStreamCaptureMode",
                     "hipGraph(GetNodes|InstantiateWithFlags|Launch|ExecKernelNodeSetParams|ExecDestroy|Destroy)",
                     "hipEvent(CreateWithFlags|Destroy|Record|Query|Synchronize|ElapsedTime)",
                     "hipModule(LoadData|Unload|GetFunction|GetGlobal|LaunchKernel)",
                     "hipFuncGetAttribute",
                 ],
+                relaxed: RELAXED,
             },
         ],
         types: &["hipMemoryType", "hipPointerAttribute_t", "hipFunction_attribute", "hipMemoryAdvise"],
@@ -156,6 +196,7 @@ pub(super) const HEADERS: &[Headers] = &[
                 "hsa_amd_memory_(pool_allocate|pool_free|lock|lock_to_pool|unlock)",
                 "hsa_amd_(agents_allow_access|pointer_info)",
             ],
+            relaxed: &[],
         }],
         types: &[
             "hsa_agent_info_t",
@@ -207,6 +248,7 @@ const NCCL: Headers = Headers {
             "nccl(AllReduce|Broadcast|Reduce|AllGather|ReduceScatter|AlltoAll|Send|Recv)",
             "nccl(GroupStart|GroupEnd)",
         ],
+        relaxed: &[],
     }],
     types: &["ncclRedOp_t"],
     constants: &[],
@@ -227,7 +269,13 @@ pub(super) const RCCL: Headers = Headers {
     version: ("rccl/rccl.h", &["NCCL_MAJOR 2\n"]),
     package: "librccl-dev",
     title: "RCCL",
-    tables: &[Table { name: "Rccl", what: "RCCL (`librccl`).", prefix: "nccl", functions: &["nccl.*"] }],
+    tables: &[Table {
+        name: "Rccl",
+        what: "RCCL (`librccl`).",
+        prefix: "nccl",
+        functions: &["nccl.*"],
+        relaxed: &[],
+    }],
     types: &[],
     constants: &[],
     values: &[],

@@ -46,6 +46,7 @@ const CASES: &[Case] = &[
     ("other_architectures_are_refused", other_architectures_are_refused),
     ("launches_that_do_not_fit_are_refused", launches_that_do_not_fit_are_refused),
     ("the_callers_device_and_last_error_are_left_alone", the_callers_device_and_last_error_are_left_alone),
+    ("a_capture_of_another_library_goes_on", a_capture_of_another_library_goes_on),
     ("memory_is_shared_with_another_process", memory_is_shared_with_another_process),
     ("pageable_memory_is_staged", pageable_memory_is_staged),
     ("waits_are_true_while_others_free", waits_are_true_while_others_free),

@@ -1,7 +1,7 @@
 //! Memory of the caller, the end of memory, and resets.
 
 use super::{
-    fixture::{Lab, Skip, allocate, release, request},
+    fixture::{Lab, Skip, allocate, needs_hsa, release, request, upload},
     simulator,
 };
 use gpumem_conformance::RanOn;
@@ -9,8 +9,9 @@ use gpumem_core::{
     CopyRegion, DeviceBuffer, DriverDevice, ErrorKind, Fill, MemoryKind, Pattern, RegisterOptions, Space,
     Stream, StreamOptions,
 };
-use gpumem_roc::Roc;
+use gpumem_roc::{Pinning, Roc, RocExt};
 use gpumem_runtime::Device;
+use gpumem_sys::hip;
 use std::{
     ptr::NonNull,
     sync::atomic::{AtomicBool, Ordering},
@@ -197,4 +198,46 @@ pub(super) fn waits_are_true_while_others_free(lab: &Lab) -> Result<(), Skip> {
     release(lab, pinned);
     release(lab, buffer);
     Ok(())
+}
+
+/// In HIP's default mode a capture minds calls of every thread that allocate, free or wait. They are made in the relaxed mode.
+pub(super) fn a_capture_of_another_library_goes_on(lab: &Lab) -> Result<(), Skip> {
+    let hip = gpumem_sys::hip::load(&gpumem_sys::Places::from_environment()).unwrap().functions.hip;
+    let succeeds =
+        |status: Result<hip::hipError_t, _>| assert_eq!(status.unwrap(), hip::hipError_t::hipSuccess);
+    let mut stream = std::ptr::null_mut();
+    let mode = hip::hipStreamCaptureMode::hipStreamCaptureModeGlobal;
+    // SAFETY: a place for a handle.
+    succeeds(unsafe { hip.hipStreamCreateWithPriority(&mut stream, hip::hipStreamNonBlocking, 0) });
+    // SAFETY: the stream was just made.
+    succeeds(unsafe { hip.hipStreamBeginCapture(stream, mode) });
+
+    let use_memory = || {
+        for kind in [MemoryKind::Device, MemoryKind::Pinned] {
+            let buffer = allocate(lab, 1 << 20, kind);
+            upload(lab, buffer.address(), &[7; 100]);
+            release(lab, buffer);
+        }
+        let other = lab.device.create_stream(&StreamOptions::default()).unwrap();
+        other.synchronize().unwrap();
+    };
+    use_memory();
+    thread::scope(|scope| scope.spawn(use_memory).join().unwrap());
+    let mut status = hip::hipStreamCaptureStatus::hipStreamCaptureStatusNone;
+    // SAFETY: a stream, and a place for its status.
+    succeeds(unsafe { hip.hipStreamIsCapturing(stream, &mut status) });
+    assert_eq!(status, hip::hipStreamCaptureStatus::hipStreamCaptureStatusActive);
+
+    // A scope waits for the device, which HIP refuses meanwhile: its streams are waited for.
+    let registers = needs_hsa(lab);
+    if registers.is_ok() {
+        let mut bytes = vec![0; 1 << 16];
+        Roc::with_registered(&lab.device, &mut [&mut bytes], Pinning::Lock(&[]), |_| ()).unwrap();
+    }
+    let mut graph = std::ptr::null_mut();
+    // SAFETY: the stream, and a place for a graph. That the wait has ended the capture is HIP's rule.
+    let _ = unsafe { hip.hipStreamEndCapture(stream, &mut graph) };
+    // SAFETY: the stream is used no more.
+    let _ = unsafe { hip.hipStreamDestroy(stream) };
+    registers
 }

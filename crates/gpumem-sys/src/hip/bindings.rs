@@ -709,33 +709,53 @@ functions! {
         fn hipDeviceGetAttribute(pi: *mut c_int, attr: hipDeviceAttribute_t, deviceId: c_int) -> hipError_t;
         fn hipGetDeviceProperties(prop: *mut hipDeviceProp_t, deviceId: c_int) -> hipError_t;
         fn hipIpcGetMemHandle(handle: *mut hipIpcMemHandle_t, devPtr: *mut c_void) -> hipError_t;
+        #[relaxed]
         fn hipIpcOpenMemHandle(devPtr: *mut *mut c_void, handle: hipIpcMemHandle_t, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipIpcCloseMemHandle(devPtr: *mut c_void) -> hipError_t;
         fn hipGetLastError() -> hipError_t;
         fn hipGetErrorName(hip_error: hipError_t) -> *const c_char;
+        #[relaxed]
         fn hipStreamCreateWithPriority(stream: *mut hipStream_t, flags: c_uint, priority: c_int) -> hipError_t;
         fn hipDeviceGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int) -> hipError_t;
+        #[relaxed]
         fn hipStreamDestroy(stream: hipStream_t) -> hipError_t;
+        #[relaxed]
         fn hipStreamQuery(stream: hipStream_t) -> hipError_t;
+        #[relaxed]
         fn hipStreamSynchronize(stream: hipStream_t) -> hipError_t;
         fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) -> hipError_t;
         fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) -> hipError_t;
+        #[relaxed]
         fn hipEventDestroy(event: hipEvent_t) -> hipError_t;
+        #[relaxed]
         fn hipEventSynchronize(event: hipEvent_t) -> hipError_t;
+        #[relaxed]
         fn hipEventElapsedTime(ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) -> hipError_t;
+        #[relaxed]
         fn hipEventQuery(event: hipEvent_t) -> hipError_t;
         fn hipPointerGetAttributes(attributes: *mut hipPointerAttribute_t, ptr: *const c_void) -> hipError_t;
+        #[relaxed]
         fn hipMalloc(ptr: *mut *mut c_void, size: usize) -> hipError_t;
+        #[relaxed]
         fn hipExtMallocWithFlags(ptr: *mut *mut c_void, sizeBytes: usize, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipHostMalloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipMallocManaged(dev_ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
         fn hipMemPrefetchAsync(dev_ptr: *const c_void, count: usize, device: c_int, stream: hipStream_t) -> hipError_t;
+        #[relaxed]
         fn hipMemAdvise(dev_ptr: *const c_void, count: usize, advice: hipMemoryAdvise, device: c_int) -> hipError_t;
         fn hipHostGetDevicePointer(devPtr: *mut *mut c_void, hstPtr: *mut c_void, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipHostRegister(hostPtr: *mut c_void, sizeBytes: usize, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipHostUnregister(hostPtr: *mut c_void) -> hipError_t;
+        #[relaxed]
         fn hipFree(ptr: *mut c_void) -> hipError_t;
+        #[relaxed]
         fn hipHostFree(ptr: *mut c_void) -> hipError_t;
         fn hipMemcpyWithStream(dst: *mut c_void, src: *const c_void, sizeBytes: usize, kind: hipMemcpyKind, stream: hipStream_t) -> hipError_t;
         fn hipModuleGetGlobal(dptr: *mut hipDeviceptr_t, bytes: *mut usize, hmod: hipModule_t, name: *const c_char) -> hipError_t;
@@ -748,23 +768,34 @@ functions! {
         fn hipMemcpy2DAsync(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind, stream: hipStream_t) -> hipError_t;
         fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) -> hipError_t;
         fn hipDeviceCanAccessPeer(canAccessPeer: *mut c_int, deviceId: c_int, peerDeviceId: c_int) -> hipError_t;
+        #[relaxed]
         fn hipDeviceEnablePeerAccess(peerDeviceId: c_int, flags: c_uint) -> hipError_t;
+        #[relaxed]
         fn hipDeviceDisablePeerAccess(peerDeviceId: c_int) -> hipError_t;
+        #[relaxed]
         fn hipMemGetAddressRange(pbase: *mut hipDeviceptr_t, psize: *mut usize, dptr: hipDeviceptr_t) -> hipError_t;
         fn hipMemcpyPeerAsync(dst: *mut c_void, dstDeviceId: c_int, src: *const c_void, srcDevice: c_int, sizeBytes: usize, stream: hipStream_t) -> hipError_t;
+        #[relaxed]
         fn hipModuleUnload(module: hipModule_t) -> hipError_t;
         fn hipModuleGetFunction(function: *mut hipFunction_t, module: hipModule_t, kname: *const c_char) -> hipError_t;
         fn hipFuncGetAttribute(value: *mut c_int, attrib: hipFunction_attribute, hfunc: hipFunction_t) -> hipError_t;
+        #[relaxed]
         fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) -> hipError_t;
         fn hipModuleLaunchKernel(f: hipFunction_t, gridDimX: c_uint, gridDimY: c_uint, gridDimZ: c_uint, blockDimX: c_uint, blockDimY: c_uint, blockDimZ: c_uint, sharedMemBytes: c_uint, stream: hipStream_t, kernelParams: *mut *mut c_void, extra: *mut *mut c_void) -> hipError_t;
+        #[relaxed]
         fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t;
+        #[relaxed]
         fn hipStreamEndCapture(stream: hipStream_t, pGraph: *mut hipGraph_t) -> hipError_t;
         fn hipStreamGetCaptureInfo_v2(stream: hipStream_t, captureStatus_out: *mut hipStreamCaptureStatus, id_out: *mut c_ulonglong, graph_out: *mut hipGraph_t, dependencies_out: *mut *const hipGraphNode_t, numDependencies_out: *mut usize) -> hipError_t;
         fn hipStreamIsCapturing(stream: hipStream_t, pCaptureStatus: *mut hipStreamCaptureStatus) -> hipError_t;
+        fn hipThreadExchangeStreamCaptureMode(mode: *mut hipStreamCaptureMode) -> hipError_t;
+        #[relaxed]
         fn hipGraphDestroy(graph: hipGraph_t) -> hipError_t;
         fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, numNodes: *mut usize) -> hipError_t;
+        #[relaxed]
         fn hipGraphInstantiateWithFlags(pGraphExec: *mut hipGraphExec_t, graph: hipGraph_t, flags: c_ulonglong) -> hipError_t;
         fn hipGraphLaunch(graphExec: hipGraphExec_t, stream: hipStream_t) -> hipError_t;
+        #[relaxed]
         fn hipGraphExecDestroy(graphExec: hipGraphExec_t) -> hipError_t;
         fn hipGraphExecKernelNodeSetParams(hGraphExec: hipGraphExec_t, node: hipGraphNode_t, pNodeParams: *const hipKernelNodeParams) -> hipError_t;
     }

@@ -49,6 +49,39 @@ impl std::ops::Deref for HipLibrary {
     }
 }
 
+impl Hip {
+    /// Calls that allocate, free or wait are made in the relaxed mode: in the default one HIP refuses them beside a capture of any
+    /// thread, and ends that capture.
+    fn relaxed(&self) -> RelaxedMode<'_> {
+        RelaxedMode::enter(self)
+    }
+}
+
+/// While it lives, its thread is in the relaxed mode of captures.
+struct RelaxedMode<'a> {
+    hip: &'a Hip,
+    /// Absent where HIP has not exchanged it.
+    before: Option<hipStreamCaptureMode>,
+}
+
+impl<'a> RelaxedMode<'a> {
+    fn enter(hip: &'a Hip) -> Self {
+        let mut before = hipStreamCaptureMode::hipStreamCaptureModeRelaxed;
+        // SAFETY: a place for the mode, which HIP exchanges with that of the thread.
+        let exchanged = unsafe { hip.hipThreadExchangeStreamCaptureMode(&mut before) };
+        Self { hip, before: (exchanged == Ok(hipError_t::hipSuccess)).then_some(before) }
+    }
+}
+
+impl Drop for RelaxedMode<'_> {
+    fn drop(&mut self) {
+        if let Some(before) = &mut self.before {
+            // SAFETY: as above.
+            let _ = unsafe { self.hip.hipThreadExchangeStreamCaptureMode(before) };
+        }
+    }
+}
+
 /// Finds hipRTC for a HIP of that version: `libhiprtc` of the same major version, or of no version; where there is
 /// none, HIP's own library, which has the compiler in ROCm 5 and 6. A compiler of another major version is not taken,
 /// because HIP may not be able to load its output.

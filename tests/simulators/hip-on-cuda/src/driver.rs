@@ -147,6 +147,7 @@ functions! {
         fn cuStreamWriteValue64_v2(stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint);
         fn cuStreamBeginCapture_v2(stream: CUstream, mode: CUstreamCaptureMode);
         fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
+        fn cuThreadExchangeStreamCaptureMode(mode: *mut CUstreamCaptureMode);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
         fn cuStreamGetCaptureInfo_v2(
             stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph,

@@ -29,17 +29,34 @@ unsafe fn instantiate(executable: *mut hipGraphExec_t, graph: hipGraph_t) -> hip
     })
 }
 
+/// The mode of that number.
+fn capture_mode(mode: hipStreamCaptureMode) -> Result<Mode, hipError_t> {
+    match mode {
+        0 => Ok(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL),
+        1 => Ok(Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        2 => Ok(Mode::CU_STREAM_CAPTURE_MODE_RELAXED),
+        _ => Err(hipError_t::INVALID_VALUE),
+    }
+}
+
 exports! {
     fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t {
         on_device(|cuda| {
-            let mode = match mode {
-                0 => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
-                1 => Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-                2 => Mode::CU_STREAM_CAPTURE_MODE_RELAXED,
-                _ => return Err(hipError_t::INVALID_VALUE),
-            };
+            let mode = capture_mode(mode)?;
             // SAFETY: the caller's stream.
             unsafe { cuda.api.cuStreamBeginCapture_v2(stream, mode) }.hip()
+        })
+    }
+
+    fn hipThreadExchangeStreamCaptureMode(mode: *mut hipStreamCaptureMode) -> hipError_t {
+        on_device(|cuda| {
+            not_null(mode)?;
+            // SAFETY: the caller's mode.
+            let mut exchanged = capture_mode(unsafe { mode.read() })?;
+            // SAFETY: a place for a mode; the driver knows no other than cudarc.
+            unsafe { cuda.api.cuThreadExchangeStreamCaptureMode(&mut exchanged) }.hip()?;
+            // SAFETY: the caller's promise.
+            unsafe { put(mode, exchanged as hipStreamCaptureMode) }
         })
     }
 
