@@ -290,17 +290,33 @@ fn parts_of_large_elements_take_turns_on_the_stack() {
     assert_eq!(y, [64 * 6; 2]);
 }
 
-/// An element without bytes is one in C++.
+/// Without bytes in Rust: an array without elements has one in C++.
 const VAST: [[u32; 0]; 1 << 40] = [[]; 1 << 40];
+const VASTER: [[[u32; 0]; 1 << 40]; 1 << 40] = [VAST; 1 << 40];
+/// A little more than there is constant memory.
+const MANY: [[u64; 0]; 8193] = [[]; 8193];
 
 #[gpumem::kernel]
-fn counts_constants(y: Own<u64>) {
+fn counts_vast(y: Own<u64>) {
     y[own()] = VAST.len() as u64;
+}
+
+#[gpumem::kernel]
+fn counts_vaster(y: Own<u64>) {
+    y[own()] = VASTER.len() as u64;
+}
+
+#[gpumem::kernel]
+fn counts_many(y: Own<u64>) {
+    y[own()] = MANY.len() as u64;
 }
 
 #[test]
 fn constants_that_no_device_has_room_for_are_refused_and_not_printed() {
-    let error = counts_constants().load(&Device::open("host").unwrap()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
-    assert!(error.to_string().contains("constants that are arrays"), "{error}");
+    let device = Device::open("host").unwrap();
+    for kernel in [counts_vast(), counts_vaster(), counts_many()] {
+        let error = kernel.load(&device).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
+        assert!(error.to_string().contains("constants that are arrays"), "{error}");
+    }
 }

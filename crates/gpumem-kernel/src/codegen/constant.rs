@@ -12,15 +12,15 @@ pub struct PrintedConstant {
     pub info: TypeInfo,
     /// Its value in C++.
     pub literal: String,
-    /// At least one for each literal, as in C++.
+    /// Its bytes in C++.
     pub bytes: usize,
 }
 
 impl PrintedConstant {
     /// The text of a constant that no device has room for is not made: it would fill the memory.
     pub fn new<T: DeviceConst>(value: &T) -> Self {
-        let literal = if T::LITERALS > MOST_CONSTANT_BYTES { String::new() } else { value.literal() };
-        Self { info: T::device_type(), literal, bytes: size_of::<T>().max(T::LITERALS) }
+        let literal = if T::BYTES > MOST_CONSTANT_BYTES { String::new() } else { value.literal() };
+        Self { info: T::device_type(), literal, bytes: T::BYTES }
     }
 
     /// The constant of this value, which has the type that a witness has seen.
@@ -44,9 +44,9 @@ impl PrintedConstant {
     label = "a constant of the type `{Self}`, which a GPU does not know",
     note = "constants of kernels are numbers, `bool`, enums, and arrays of them"
 )]
-pub unsafe trait DeviceConst: DeviceType {
-    /// How many literals an array has, at least: one for an element without bytes.
-    const LITERALS: usize = 1;
+pub unsafe trait DeviceConst: DeviceType + Sized {
+    /// Its bytes in C++, where an array without elements has one.
+    const BYTES: usize = size_of::<Self>();
 
     /// The value as C++ has it.
     fn literal(&self) -> String;
@@ -137,10 +137,7 @@ where
 
 // SAFETY: a literal of the type.
 unsafe impl<T: DeviceConst, const N: usize> DeviceConst for [T; N] {
-    const LITERALS: usize = match T::LITERALS.saturating_mul(N) {
-        0 => 1,
-        literals => literals,
-    };
+    const BYTES: usize = T::BYTES.saturating_mul(if N == 0 { 1 } else { N });
 
     fn literal(&self) -> String {
         let elements: Vec<String> = self.iter().map(T::literal).collect();

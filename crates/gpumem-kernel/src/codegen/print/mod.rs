@@ -110,7 +110,8 @@ impl PrintedProgram {
     /// Bytes of its own tables. In whatever order a compiler lays them out, none leaves a larger gap.
     fn table_bytes(&self) -> usize {
         let tables = self.constants.iter().filter(|constant| constant.is_table());
-        let bytes = tables.map(|table| table.bytes.max(1).next_multiple_of(CONSTANT_ALIGN));
+        let bytes =
+            tables.map(|table| table.bytes.checked_next_multiple_of(CONSTANT_ALIGN).unwrap_or(usize::MAX));
         bytes.fold(0, usize::saturating_add)
     }
 
