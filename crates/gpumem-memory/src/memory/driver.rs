@@ -148,9 +148,6 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             let why = "the block was allocated by another memory resource";
             return Err(Error::new("", "release", ErrorKind::InvalidArgument { why }));
         }
-        if block.buffer.is_none() {
-            return Ok(());
-        }
         let Ok(core) = self.core("release") else {
             // Whether the driver still knows it is unknown.
             mem::forget(block.buffer.take());
