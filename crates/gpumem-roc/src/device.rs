@@ -66,6 +66,9 @@ pub(crate) struct Parts {
     pub(crate) graphs: Option<OwnGraphs>,
 }
 
+/// The call that waits for all work of the device.
+pub(crate) const WAIT_FOR_DEVICE: &str = "hipDeviceSynchronize";
+
 /// Handles that a reset has to release, because `hipDeviceReset` does not in every version: ROCm 5.2's does nothing. In
 /// the order of their release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,22 +145,12 @@ impl RocDevice {
         self.0.held.lock().remove(&held)
     }
 
-    /// Waits for the work of each stream that this device has made.
-    pub(crate) fn synchronize_streams(&self) -> Result<()> {
-        const OPERATION: &str = "hipStreamSynchronize";
-        let _current = self.enter(OPERATION)?;
+    /// HIP's answer to a wait for all work.
+    pub(crate) fn wait_for_device(&self) -> Result<Status> {
+        let _current = self.enter(WAIT_FOR_DEVICE)?;
         let _turn = self.enqueue_lock().alone();
-        // Locked meanwhile: a stream whose note is there is not destroyed.
-        let held = self.0.held.lock();
-        let streams = held.iter().filter_map(|held| match held {
-            Held::Stream(stream) => Some(std::ptr::with_exposed_provenance_mut(*stream)),
-            _ => None,
-        });
-        for stream in streams {
-            // SAFETY: the note is there, so the stream is alive.
-            self.check(unsafe { self.hip().hipStreamSynchronize(stream) }, OPERATION)?;
-        }
-        Ok(())
+        // SAFETY: the device is current.
+        Ok(unsafe { self.hip().hipDeviceSynchronize() }.into())
     }
 
     /// Device memory with every byte in turn, each filling a word: where fills of a few bytes are copied from. Made on

@@ -67,6 +67,11 @@ impl Status {
         matches!(self.0, 53 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810)
     }
 
+    /// Whether HIP refuses the call because a stream is captured.
+    pub(crate) fn is_beside_capture(self) -> bool {
+        matches!(self.0, 900 | 906)
+    }
+
     /// Whether a module that was given to HIP is at fault.
     pub(crate) fn is_about_an_image(self) -> bool {
         matches!(self.0, 200 | 209 | 218 | 221..=223 | 225 | 300..=303)
@@ -88,7 +93,7 @@ impl Status {
             Self::MISSING => {
                 ErrorKind::Unsupported { what: "this call (this version of ROCm has no such function)" }
             }
-            Status(900 | 906) => {
+            status if status.is_beside_capture() => {
                 ErrorKind::Unsupported { what: "this call while a stream is being captured" }
             }
             Status(code) => ErrorKind::Driver { code: code as i32, name: self.name() },

@@ -1,18 +1,18 @@
 //! Registering memory of the caller with the HSA runtime: a hint, or page-locking for chosen agents.
 
 use crate::{
-    Agent, NAME, Pool,
-    device::{Held, RocDevice},
+    Agent, NAME, Pool, RocEvent,
+    device::{Held, RocDevice, WAIT_FOR_DEVICE},
     error::Status,
     hsa_runtime::{HsaStatus, Runtime},
     probe,
     provenance::{self, Provenance},
 };
-use gpumem_core::{DriverDevice, Error, ErrorKind, MemoryInfo, Result};
+use gpumem_core::{Error, ErrorKind, Event, EventOptions, MemoryInfo, Result};
 use gpumem_sys::hsa::hsa_agent_t;
 use std::{
     ffi::c_void,
-    ptr::{NonNull, null_mut},
+    ptr::{NonNull, null_mut, with_exposed_provenance_mut},
 };
 
 /// How memory is registered.
@@ -191,12 +191,38 @@ impl Drop for Registered {
 }
 
 /// Waits for all work that may use registered memory. While any stream is captured HIP refuses to wait for a device, which says nothing
-/// of the work: its streams are waited for, one by one.
+/// of the work: the streams that the device has made are waited for.
 fn wait_for_all(device: &RocDevice) -> Result<()> {
-    match device.synchronize() {
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => device.synchronize_streams(),
-        outcome => outcome,
+    let status = device.wait_for_device()?;
+    if status.is_beside_capture() {
+        device.forget_last_error();
+        return wait_for_streams(device);
     }
+    device.check(status, WAIT_FOR_DEVICE)
+}
+
+/// Waits for the work of each stream that the device has made.
+fn wait_for_streams(device: &RocDevice) -> Result<()> {
+    const OPERATION: &str = "hipEventRecord";
+    let is_stream = |held: &Held| matches!(held, Held::Stream(_));
+    let streams: Vec<Held> = device.inner().held.lock().iter().copied().filter(is_stream).collect();
+    let event = |_| RocEvent::create(device, EventOptions::default(), true);
+    let events: Vec<RocEvent> = streams.iter().map(event).collect::<Result<_>>()?;
+    {
+        let _current = device.enter(OPERATION)?;
+        let _turn = device.enqueue_lock().shared();
+        // Locked meanwhile: a stream whose note is there is not destroyed.
+        let held = device.inner().held.lock();
+        for (stream, event) in streams.iter().zip(&events) {
+            if let Some(Held::Stream(stream)) = held.get(stream) {
+                let stream = with_exposed_provenance_mut(*stream);
+                // SAFETY: both handles are alive.
+                device.check(unsafe { device.hip().hipEventRecord(event.raw, stream) }, OPERATION)?;
+            }
+        }
+    }
+    // Without a lock: the work may wait for another thread.
+    events.iter().try_for_each(Event::synchronize)
 }
 
 /// Registers the slices while `body` runs. However it is left, the device is waited for before they are deregistered.

@@ -4,7 +4,7 @@ use crate::{
     Grain, NAME, Roc, RocBarrier, RocBuffer, RocDevice, RocEvent, RocModule, RocStream,
     buffer::Found,
     context::Current,
-    device::{self, Owner},
+    device::{self, Owner, WAIT_FOR_DEVICE},
     error::Status,
     hiprtc, managed, pointer, probe,
     provenance::Provenance,
@@ -42,11 +42,8 @@ unsafe impl DriverDevice<Roc> for RocDevice {
     }
 
     fn synchronize(&self) -> Result<()> {
-        const OPERATION: &str = "hipDeviceSynchronize";
-        let _current = self.enter(OPERATION)?;
-        let _turn = self.enqueue_lock().alone();
-        // SAFETY: the device is current.
-        self.check(unsafe { self.hip().hipDeviceSynchronize() }, OPERATION)
+        let status = self.wait_for_device()?;
+        self.check(status, WAIT_FOR_DEVICE)
     }
 
     /// Releases all handles, then resets the device.

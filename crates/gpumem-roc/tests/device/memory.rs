@@ -2,6 +2,7 @@
 
 use super::{
     fixture::{Lab, Skip, allocate, needs_hsa, release, request, upload},
+    kernels::{kernel, launch},
     simulator,
 };
 use gpumem_conformance::RanOn;
@@ -229,15 +230,18 @@ pub(super) fn a_capture_of_another_library_goes_on(lab: &Lab) -> Result<(), Skip
     assert_eq!(status, hip::hipStreamCaptureStatus::hipStreamCaptureStatusActive);
 
     // A scope waits for the device, which HIP refuses meanwhile: its streams are waited for.
-    let registers = needs_hsa(lab);
-    if registers.is_ok() {
-        let mut bytes = vec![0; 1 << 16];
-        Roc::with_registered(&lab.device, &mut [&mut bytes], Pinning::Lock(&[]), |_| ()).unwrap();
+    if needs_hsa(lab).is_ok() {
+        let (kernel, mut bytes) = (kernel(lab), vec![0; 1 << 20]);
+        Roc::with_registered(&lab.device, &mut [&mut bytes], Pinning::Lock(&[]), |ranges| {
+            launch(&lab.stream, &kernel, ranges[0].address, 1 << 18);
+        })
+        .unwrap();
+        assert!(bytes.chunks(4).all(|word| word == [1, 0, 0, 0]), "the scope has not waited");
     }
     let mut graph = std::ptr::null_mut();
     // SAFETY: the stream, and a place for a graph. That the wait has ended the capture is HIP's rule.
     let _ = unsafe { hip.hipStreamEndCapture(stream, &mut graph) };
     // SAFETY: the stream is used no more.
     let _ = unsafe { hip.hipStreamDestroy(stream) };
-    registers
+    Ok(())
 }
