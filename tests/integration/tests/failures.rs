@@ -6,14 +6,15 @@ mod common;
 mod scenario;
 
 use common::{direct_double, double, is_clean};
-use gpumem_core::{CollectiveLibrary, Error, ErrorKind};
+use gpumem_core::{CollectiveLibrary, Error, ErrorKind, MemoryKind};
 use gpumem_host::{HostOptions, Injection, Operation};
-use gpumem_integration::slow_fill;
+use gpumem_integration::{calling, slow_fill};
 use gpumem_kernel::config_for_items;
 use gpumem_runtime::Device;
 use host_double::{Double, DoubleDevice, DoubleOptions, Script, Trouble};
 use ndarray::{Array1, ArrayViewMut1, s};
 use scenario::{Arrived, is_lost, is_usable, run};
+use std::sync::{Arc, Barrier};
 
 type Made = (Device<Double>, DoubleDevice);
 
@@ -117,6 +118,56 @@ fn every_failure_is_reported() {
             let is_told = result.is_err() || !device.take_errors().is_empty();
             assert!(is_told || quiet.contains(&struck) || struck == "nothing", "call {number}, {struck}");
         }
+    }
+}
+
+/// Refuses the next call of an operation, after `act`.
+fn refuse_next(operation: &'static str, raw: &Arc<DoubleDevice>, act: impl FnOnce() + Send + 'static) {
+    let double = raw.clone();
+    raw.script().during(operation, move || {
+        double.script().begin(Some((0, Trouble::Refuse)));
+        act();
+    });
+}
+
+/// Neither the stream nor the device can be waited for, so nothing says that the memory is not in use. A pool keeps it in flight, and
+/// the driver does not get it back.
+#[test]
+fn memory_that_may_be_in_use_is_kept_with_an_error() {
+    for has_pool in [true, false] {
+        let (device, raw) = double(HostOptions::new().memory(16 << 20));
+        if !has_pool {
+            device.set_memory_resource(MemoryKind::Device, device.driver_memory()).unwrap();
+        }
+        let raw = Arc::new(raw);
+        let stream = device.stream().unwrap();
+        let barrier = Arc::new(Barrier::new(2));
+        let kernel = calling({
+            let barrier = barrier.clone();
+            move || {
+                barrier.wait();
+            }
+        });
+        let kernel = kernel.load(&device).unwrap();
+        let mut array = device.to_device(&[1u32; 1000]).unwrap();
+        device.flush().unwrap();
+        let before = raw.host().counters().live_allocations;
+        kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (0,)).unwrap();
+        stream.fill(&mut array, 2).unwrap();
+        drop(array);
+        let double = raw.clone();
+        refuse_next("synchronize a stream", &raw, move || {
+            refuse_next("synchronize the device", &double, || ())
+        });
+        device.flush().unwrap();
+        assert_eq!(raw.script().struck(), Some("synchronize the device"));
+        assert_eq!(raw.host().counters().live_allocations, before);
+        let told = device.take_errors();
+        assert!(told.len() == 1 && told.iter().all(is_refusal), "{told:?}");
+        barrier.wait();
+        stream.synchronize().unwrap();
+        device.flush().unwrap();
+        assert_eq!(raw.host().counters().live_allocations, if has_pool { before - 1 } else { before });
     }
 }
 

@@ -381,13 +381,13 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
         match if wait { uses.wait() } else { Waited::Over } {
             Waited::Over => {}
             Waited::Refused => return FreeOutcome::InUse(ManuallyDrop::into_inner(item)),
-            Waited::Unproven => {
+            Waited::Unproven(error) => {
                 gpumem_core::tell!(error:
                     bytes = item.bytes(),
                     "memory, or a foreign stream, is leaked: its last use cannot be proven to be over"
                 );
                 note_lost(core, &item);
-                return FreeOutcome::Done(Ok(()));
+                return FreeOutcome::Done(Err(error));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Work that may still be using memory.
 
 use crate::track::{Timeline, is_refused};
-use gpumem_core::Backend;
+use gpumem_core::{Backend, Error};
 use std::{fmt, mem, slice, sync::Arc};
 
 /// A use: up to that submission index of a stream.
@@ -11,13 +11,13 @@ type Use<B> = (Arc<Timeline<B>>, u64);
 pub struct PendingAccesses<B: Backend>(Uses<B>);
 
 /// What a wait for all uses of some memory has found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Waited {
     Over,
     /// Nothing can wait now: another library captures a stream, or this is a callback. A later wait may.
     Refused,
-    /// Nothing proves that they are over: the memory must not be used again.
-    Unproven,
+    /// Nothing proves that they are over: the memory must not be used again. With the error of the wait.
+    Unproven(Error),
 }
 
 /// Nearly always none, and hardly ever more than one: every allocation moves and drops blocks, which must be cheaper
@@ -173,9 +173,9 @@ impl<B: Backend> PendingAccesses<B> {
     pub fn wait(&self) -> Waited {
         let unproven = |(timeline, submission): &Use<B>| {
             let outcome = timeline.wait_host(*submission);
-            (!outcome.done).then(|| match outcome.result {
-                Err(error) if is_refused(&error) => Waited::Refused,
-                _ => Waited::Unproven,
+            (!outcome.done).then(|| match outcome.result.err() {
+                Some(error) if !is_refused(&error) => Waited::Unproven(error),
+                _ => Waited::Refused,
             })
         };
         self.iter().find_map(unproven).unwrap_or(Waited::Over)

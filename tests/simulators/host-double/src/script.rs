@@ -51,7 +51,7 @@ impl Script {
         *self.0.lock() = State { planned: plan, ..State::default() };
     }
 
-    /// Runs `act` inside the next call of an operation, before the call does anything.
+    /// Runs `act` inside the next call of an operation, before the call does anything. It may plan trouble for that call, as number 0.
     pub fn during(&self, operation: &'static str, act: impl FnOnce() + Send + 'static) {
         *self.1.lock() = Some(During(operation, Box::new(act)));
     }
@@ -78,6 +78,10 @@ impl Script {
 
     /// Counts a call of `operation` on `device`.
     pub(crate) fn call(&self, device: &Device, operation: &'static str) -> Result<()> {
+        let during = self.1.lock().take_if(|during| during.0 == operation);
+        if let Some(During(_, act)) = during {
+            act();
+        }
         let trouble = {
             let mut state = self.0.lock();
             let number = state.calls;
@@ -90,10 +94,6 @@ impl Script {
             }
             due
         };
-        let during = self.1.lock().take_if(|during| during.0 == operation);
-        if let Some(During(_, act)) = during {
-            act();
-        }
         match trouble {
             None => Ok(()),
             Some(Trouble::Refuse) => Err(Error::new(crate::double::NAME, operation, Self::REFUSED)),

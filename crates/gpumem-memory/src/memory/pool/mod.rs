@@ -29,7 +29,10 @@ use super::{
     resource::{BlockOrigin, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim},
     tlsf::BlockId,
 };
-use crate::sync::{Mutex, Rank, ShortMutex, ShortMutexGuard};
+use crate::{
+    sync::{Mutex, Rank, ShortMutex, ShortMutexGuard},
+    track::is_refused,
+};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::ProcessGuard};
 use local_cache::{CachedBlock, LocalCache, thread_number};
 use state::{BlockRef, FreeBlock, PoolState};
@@ -324,8 +327,10 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             // Unlocked, as in `poll`. Blocks whose uses cannot be proven to be over stay in flight.
             let pending = self.lock_gathered().pending_frees();
             for (timeline, submission) in pending.iter() {
-                if !timeline.wait_host(*submission).done {
-                    gpumem_core::tell!(error: "memory of a pool is kept: its last use cannot be proven to be over");
+                let outcome = timeline.wait_host(*submission);
+                if let Some(error) = outcome.result.err().filter(|error| !outcome.done && !is_refused(error))
+                {
+                    failed(error);
                 }
             }
             self.collect_done();

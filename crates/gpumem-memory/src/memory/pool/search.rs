@@ -99,7 +99,7 @@ impl<B: Backend> Pool<B> {
             let mut state = self.lock_gathered();
             (state.owner, state.take_in_flight(bytes, align)?)
         };
-        if uses.wait() != Waited::Over {
+        if !matches!(uses.wait(), Waited::Over) {
             // The host has waited without the lock; the pool may have forgotten the block, which its owner tells.
             self.state.lock().free(owner, place, uses);
             return None;
