@@ -20,7 +20,7 @@ use crate::{
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-/// Preemptions in an execution of loom's models; four otherwise.
+/// Preemptions in an execution of loom's models; three otherwise.
 const PREEMPTIONS: &str = "5";
 
 /// Options of `cargo xtask nightly`.
@@ -41,7 +41,7 @@ pub(crate) struct Options {
 enum Step {
     /// The tests that take rounds, seeds or pairs, with many of them
     Long,
-    /// The interleavings of the bookkeeping with one more preemption (loom)
+    /// The interleavings of the bookkeeping with two more preemptions (loom)
     Loom,
     /// Data races of transfers, pools and streams (ThreadSanitizer)
     Tsan,

@@ -52,7 +52,7 @@ impl Shared {
 
 fn model(body: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(4));
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(move || body(&Arc::default()));
 }
 
