@@ -238,14 +238,8 @@ impl Meeting {
             self.calls.resize(self.ranks.len() - 1, first);
         }
         self.calls.push(call);
-        let found = match self.calls.iter().any(Fingerprint::has_blocks) {
-            false => disagreement(&self.ranks, &self.calls),
-            true => {
-                let calls: Vec<_> = self.calls.iter().map(|call| call.among(&self.ranks)).collect();
-                disagreement(&self.ranks, &calls)
-            }
-        };
-        let Some(found) = found else { return Ok(()) };
+        let calls: Vec<_> = self.calls.iter().map(|call| call.among(&self.ranks)).collect();
+        let Some(found) = disagreement(&self.ranks, &calls) else { return Ok(()) };
         Err(self.ranks.iter().enumerate().map(|(slot, rank)| (*rank, found.of(slot))).collect())
     }
 }
