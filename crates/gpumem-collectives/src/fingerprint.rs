@@ -329,6 +329,28 @@ mod tests {
         assert_eq!(why.to_string(), "rank 6 did not take part: it uses another version of gpumem");
     }
 
+    #[test]
+    fn the_longest_call_is_read_as_far_as_it_is_told() {
+        let ranks = 50;
+        let blocks = Kind::AllToAllV { send: (0..ranks).collect(), receive: (ranks..2 * ranks).collect() };
+        let mut call = Call::new::<f32>(blocks, 12);
+        call.element_name = Some("ab".repeat(200).into());
+        let said = Fingerprint {
+            lost: Some(format!("x{}", "ä".repeat(300))),
+            ..Fingerprint::new(&call, (0..ORDERS as u64).map(|id| (id, 2 * id)).collect())
+        };
+        let mut bytes = said.to_bytes(ranks);
+        assert!(bytes.len() == Fingerprint::len(ranks) && bytes.len() < 30 * ranks, "{}", bytes.len());
+        let read = Fingerprint::from_bytes(&bytes, ranks).unwrap();
+        assert_eq!((&read.blocks, &read.call.order), (&said.blocks, &said.call.order));
+        assert_eq!(read.call.element, "ab".repeat(80));
+        // A text is cut between two characters.
+        assert_eq!(read.lost, Some(format!("x{}", "ä".repeat(79))));
+        // One communicator more than there can be.
+        bytes[8 * (HEAD - 1)] += 1;
+        assert!(Fingerprint::from_bytes(&bytes, ranks).is_none());
+    }
+
     /// Two structures of one function have one name. Processes know the types by nothing else.
     #[test]
     fn elements_of_one_name_and_of_two_sizes_differ_between_processes() {
