@@ -27,9 +27,8 @@ pub(crate) fn bytes(element: ElementType, value: &Bound<'_, PyAny>) -> PyResult<
         (ElementKind::UInt, 2) => bytes!(u16),
         (ElementKind::UInt, 4) => bytes!(u32),
         (ElementKind::UInt, _) => bytes!(u64),
-        (ElementKind::Float, 2) => half_of(value.extract()?).to_ne_bytes().to_vec(),
-        // `ml_dtypes` rounds a double to a float first.
-        (ElementKind::BFloat, _) => half::bf16::from_f32(value.extract::<f64>()? as f32).to_ne_bytes().to_vec(),
+        (ElementKind::Float, 2) => half::f16::from_f32(to_odd(value.extract()?)).to_ne_bytes().to_vec(),
+        (ElementKind::BFloat, _) => half::bf16::from_f32(to_odd(value.extract()?)).to_ne_bytes().to_vec(),
         (ElementKind::Float, 4) => (value.extract::<f64>()? as f32).to_ne_bytes().to_vec(),
         (ElementKind::Float, _) => bytes!(f64),
         (_, 8) => [part("real")? as f32, part("imag")? as f32].map(f32::to_ne_bytes).concat(),
@@ -37,16 +36,16 @@ pub(crate) fn bytes(element: ElementType, value: &Bound<'_, PyAny>) -> PyResult<
     })
 }
 
-/// The nearest half, as NumPy's: rounded once, where `half` goes by way of a rounded float or without the last digits. So does the function
-/// of the same name on devices, in [`convert`](crate::array::convert).
-fn half_of(value: f64) -> half::f16 {
+/// A float that rounds to the nearest element of two bytes, as the double does: `half` goes by way of a rounded float, or without the last
+/// digits, and so does `ml_dtypes` before 0.7. So does the function of the same name on devices, in [`convert`](crate::array::convert).
+fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     let near_bits = near.to_bits();
     let apart = f64::from(near).abs() - value.abs();
-    half::f16::from_f32(match apart {
+    match apart {
         // A float that is not exact gets an odd last digit, by which the second rounding sees that it is none.
         _ if apart > 0.0 => f32::from_bits(near_bits.wrapping_sub(1) | 1),
         _ if apart < 0.0 => f32::from_bits(near_bits | 1),
         _ => near,
-    })
+    }
 }

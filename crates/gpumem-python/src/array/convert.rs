@@ -155,8 +155,7 @@ fn source(from: ElementType, to: ElementType, rank: usize) -> Option<String> {
     let value = match (to.kind, to.bytes) {
         (ElementKind::Bool, _) if is_complex => "(v.re != 0 || v.im != 0)".to_owned(),
         (ElementKind::Bool, _) => format!("({real} != 0)"),
-        (ElementKind::Float, 2) if is_double => format!("half_of({real})"),
-        // `ml_dtypes` rounds a double to a float first.
+        (ElementKind::Float | ElementKind::BFloat, 2) if is_double => format!("{to_name}(to_odd({real}))"),
         (ElementKind::Float | ElementKind::BFloat, 2) => format!("{to_name}((float)({real}))"),
         (ElementKind::Complex, bytes) => {
             let part = if bytes == 8 { "float" } else { "double" };
@@ -167,15 +166,15 @@ fn source(from: ElementType, to: ElementType, rank: usize) -> Option<String> {
     };
     let mut text = format!(
         "using namespace gpumem;
-// Rounds once: a float that is not exact gets an odd last digit, by which the second rounding sees that it is none.
-GPUMEM_DEVICE f16 half_of(double value) {{
+// A float that is not exact gets an odd last digit, by which the rounding to two bytes sees that it is none.
+GPUMEM_DEVICE float to_odd(double value) {{
     float near = (float)value;
     if (value == value && (double)near != value) {{
         u32 bits = detail::bits<u32>(near);
         bool beyond = value < 0 ? (double)near < value : (double)near > value;
         near = detail::bits<float>((beyond ? bits - 1 : bits) | 1u);
     }}
-    return f16(near);
+    return near;
 }}
 GPUMEM_KERNEL gpumem_convert(view<const {from_name}, {rank}> from, view<{to_name}, {rank}> to) {{
     u64 count = 1;
